@@ -59,7 +59,7 @@ func TestKnownSeeds(t *testing.T) {
 // TestItemsKeepTheirDice makes sure that a seed always is the same world, and that many seeds draw
 // everything that can happen.
 func TestItemsKeepTheirDice(t *testing.T) {
-	kinds, more := make(map[string]int), make(map[int]int)
+	kinds, more, ofNotes := make(map[string]int), make(map[int]int), 0
 	for seed := range uint64(300) {
 		one, two := drawItems(seed), drawItems(seed)
 		for n := range one {
@@ -69,6 +69,12 @@ func TestItemsKeepTheirDice(t *testing.T) {
 			kinds[one[n].Kind]++
 		}
 		more[drawShape(seed).more]++
+		if drawShape(seed).plan == judged {
+			ofNotes++
+		}
+	}
+	if ofNotes < 10 {
+		t.Errorf("a model judges in %d of 300 worlds", ofNotes)
 	}
 	for n, text := range extras {
 		if more[n] < 5 {

@@ -10,7 +10,7 @@ import (
 )
 
 // Begun counts attempts that have begun and have not ended: those in flight, and those that a run left
-// when it was killed or stopped. What they have cost is on disk, with the replies of bare models.
+// when it was killed or stopped, or had no lane left. What they have cost is on disk, with the replies of bare models.
 type Begun struct {
 	Attempts int `json:"attempts"`
 	Replies  int `json:"replies"`
@@ -45,7 +45,7 @@ func (b Begun) String() string {
 	if b.Attempts == 0 {
 		return ""
 	}
-	of := assay.Counted(b.Attempts, "attempt") + " of runs that were killed or stopped"
+	of := assay.Counted(b.Attempts, "attempt") + " of runs that have ended"
 	cost := ""
 	if b.USD > 0 {
 		cost = assay.CostText(b.USD, 2) + " (counted in the cost)"

@@ -8,7 +8,7 @@ import (
 
 func TestBegunTellsWhatGoesOn(t *testing.T) {
 	t.Parallel()
-	const of = " of runs that were killed or stopped "
+	const of = " of runs that have ended "
 	for want, b := range map[string]job.Begun{
 		"": {},
 		"2 attempts" + of + "cost nothing, and will begin again": {Attempts: 2},
