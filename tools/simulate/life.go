@@ -46,6 +46,7 @@ type life struct {
 	asking  int
 	crowd   int
 	trials  int // in flight together, at most
+	looked  time.Time
 }
 
 func (w *world) newLife(dir string, cancel context.CancelCauseFunc) *life {
@@ -195,9 +196,16 @@ func (w *watcher) Request(lane.Exchange) {
 	w.edge("counted")
 }
 
-// look counts the trials in flight, if that matters. A look a minute would miss some.
+// look counts the trials in flight, if that matters. A look a minute would miss some, and one for each
+// request would take a tenth of the time.
 func (w *watcher) look() {
-	if w.budget > 0 {
+	w.mu.Lock()
+	due := w.budget > 0 && time.Since(w.looked) >= 3*time.Second
+	if due {
+		w.looked = time.Now()
+	}
+	w.mu.Unlock()
+	if due {
 		p := w.live.Progress()
 		w.sees(&p)
 	}
