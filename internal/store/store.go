@@ -179,6 +179,25 @@ func (db *DB) close() error {
 	return nil
 }
 
+// Broken is closed when a write has failed for another reason than what it says. Then no write will
+// succeed any more, and [DB.WriteError] has the reason. It is nil for a store opened for reading.
+func (db *DB) Broken() <-chan struct{} {
+	if db.w == nil {
+		return nil
+	}
+	return db.w.broken
+}
+
+// WriteError returns why nothing can be written any more, or nil.
+func (db *DB) WriteError() error {
+	select {
+	case <-db.Broken():
+		return db.w.failed
+	default:
+		return nil
+	}
+}
+
 // do passes apply to the writer and waits until its transaction is on disk.
 func (db *DB) do(ctx context.Context, bytes int, apply func(*writer) error) error {
 	if db.queue == nil {

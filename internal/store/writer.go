@@ -48,8 +48,9 @@ type writer struct {
 	last int64
 	// files are the store's files as they were opened, to notice if they are moved.
 	files map[string]os.FileInfo
-	// failed is the error that ended all writing.
+	// failed is the error that ended all writing. It does not change once broken is closed.
 	failed error
+	broken chan struct{}
 	locked *lockWait
 }
 
@@ -57,6 +58,7 @@ func newWriter(ctx context.Context, conn *sql.Conn) *writer {
 	return &writer{
 		conn: conn, ctx: ctx, statements: make(map[string]*sql.Stmt),
 		runs: make(map[assay.RunID]runKey), locked: &lockWait{longest: longestLock},
+		broken: make(chan struct{}),
 	}
 }
 
@@ -142,6 +144,7 @@ func (w *writer) commit(batch []*op) {
 				err = explain(w.path, err)
 			}
 			w.failed = err
+			close(w.broken)
 		}
 	}
 	for _, o := range batch {

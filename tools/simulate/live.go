@@ -108,6 +108,7 @@ type wakes struct {
 	n              uint64
 	requests, life int
 	over           bool
+	asked          time.Time // when the latest request had arrived
 }
 
 // In each wakeSpan of virtual time, goroutines may wake up so often: a process that waits has some
@@ -121,6 +122,9 @@ const (
 	wakesStart  = 50_000
 	wakesBusy   = 10
 )
+
+// A run that asks for nothing for so long waits for something that never comes. Outages last two days.
+const longestSilence = 4 * 24 * time.Hour
 
 func (w *world) countWakes() (c wakes) {
 	c.at = time.Now()
@@ -150,6 +154,16 @@ func (w *world) asked() (n int) {
 // hardly come to an end.
 func (w *world) checkWakes(before wakes) wakes {
 	now := w.countWakes()
+	if now.asked = now.at; now.requests == before.requests && now.life == before.life {
+		now.asked = before.asked
+	}
+	if silence := now.at.Sub(now.asked); silence > longestSilence {
+		w.mu.Lock()
+		story := strings.Join(w.result.Story, "\n")
+		w.mu.Unlock()
+		fmt.Fprintf(os.Stderr, "law 1: a run asks for nothing for %v and does not end\n%s\n%s", silence, story, stacks())
+		os.Exit(2)
+	}
 	n, spans := int(now.n-before.n), int(now.at.Sub(before.at)/wakeSpan)
 	most := spans*wakesIdle + (now.requests-before.requests)*wakesAsking + (now.life-before.life)*wakesStart
 	now.over = n > most

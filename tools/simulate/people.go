@@ -65,19 +65,30 @@ func (w *world) lanesOf(endpoint string) (names []string) {
 	return names
 }
 
-// order gives an order to the run, as `assay ctl` does. There may be none.
+// order gives an order to the run, as `assay ctl` does. There may be none. Who has paused or cancelled
+// something and cannot take it back, because the disk is full, tries again.
 func (w *world) order(o session.Order) {
 	if o.Do == "cancel" {
 		w.obeyed(o) // the run may end before it replies
 	}
-	reply, err := w.send(o)
-	switch {
-	case err != nil:
-		w.tell("%s: no run", o.Do)
-	default:
+	for {
+		reply, err := w.send(o)
+		if err != nil {
+			w.tell("%s: no run", o.Do)
+			return
+		}
 		w.tell("%s %s: %.150s%s", o.Do, strings.Join(o.Names, " "), reply.Text, reply.Error)
 		if reply.Error == "" {
 			w.obeyed(o)
+			return
+		}
+		if o.Do != "resume" && o.Do != "requeue" {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Minute):
+		case <-w.finished:
+			return
 		}
 	}
 }

@@ -44,6 +44,7 @@ func TestKnownSeeds(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	for seed, found := range map[uint64]string{
 		7:        "a disk ended a run that did not say what to do",
+		20003709: "a run whose lanes were paused did not notice that its store had failed, and never ended",
 		7001065:  "status forgot trials that were parked after a requeue and after the clock was set back",
 		8001212:  "a small budget was spent on trials that were all cut off, run after run",
 		10002363: "requests of minutes that a clock had passed twice were sent once more",

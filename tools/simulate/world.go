@@ -150,6 +150,7 @@ func (w *world) tick() {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	before := w.countWakes()
+	before.asked = before.at
 	for {
 		select {
 		case <-tick.C:

@@ -425,12 +425,22 @@ func (s *Session) work(
 	helpers.Go(func() { s.keepStrips(helpCtx) })
 	helpers.Go(func() { s.foresee(helpCtx) })
 	helpers.Go(func() { s.still.Run(helpCtx) })
+	helpers.Go(func() {
+		select {
+		case <-s.db.Broken(): // also if nobody would notice, for example while all lanes are paused
+			cancel(s.db.WriteError())
+		case <-helpCtx.Done():
+		}
+	})
 
 	control, err := s.serveControl()
 	if err != nil { // not a reason to give up the run
 		s.note("orders cannot reach this run: " + err.Error())
 	}
 	summary, err := engine.Run(ctx, stop, s.engineConfig(runners))
+	if err == nil {
+		err = s.db.WriteError()
+	}
 	if n := s.unsaved.Load(); n > 0 {
 		err = fmt.Errorf("%s: %w", s.unsavedText(int(n)), err)
 	}
