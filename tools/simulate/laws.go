@@ -307,12 +307,6 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	return w.checkReport(ctx, db, j, len(outcomes))
 }
 
-// askedAgain are the faults after which the same turn is asked again, so that they end an attempt only if no
-// lane is left.
-var askedAgain = []assay.FaultKind{
-	assay.RateLimited, assay.Overloaded, assay.Server, assay.Network, assay.Auth, assay.Quota, assay.NotFound,
-}
-
 func (w *world) checkAttempt(a *assay.Attempt) {
 	if err := a.Check(); err != nil {
 		w.violated("law 2: %v", err)
@@ -322,10 +316,6 @@ func (w *world) checkAttempt(a *assay.Attempt) {
 	}
 	if a.FaultKind == assay.Harness {
 		w.violated("law 2: an error of our own: %s", a.FaultDetail)
-	}
-	if w.save == "turns" && slices.Contains(askedAgain, a.FaultKind) && a.InputTokens > 0 && a.Model != agentName &&
-		!w.has("disk") && !w.has("rename") { // whose replies are not kept
-		w.violated("law 7: the conversation of trial %s, with %d tokens, is lost: %s", a.ID, a.Total(), a.FaultDetail)
 	}
 	if strings.Contains(a.FaultDetail, "waited ") && a.FaultKind == assay.Timeout {
 		if waited := time.Duration(a.QueuedMS)*time.Millisecond - w.held(a); waited < lane.DefaultQueue {

@@ -67,8 +67,8 @@ var mutations = []mutation{
 		"if resp := g.replay(req, to); resp != nil {", "if resp := g.replay(req, to); resp != nil && false {",
 	},
 	{
-		"a model or judge that cannot be asked any more costs the conversations that have begun", "internal/run/session/attempt.go",
-		"if err := s.unaskable(a.Model); err != nil {", "if err := s.unaskable(a.Model); err != nil && false {",
+		"a run does not notice that its store has failed while nothing is saved", "internal/run/session/session.go",
+		"cancel(s.db.WriteError())", "",
 	},
 	{
 		"law 1: some outcomes are shown and not stored", "internal/run/session/attempt.go",
