@@ -259,6 +259,10 @@ func drawItems(seed uint64) (items []item) {
 		{15, func(d dice) { // a computer that somebody shuts
 			add(item{At: d.between(time.Minute, 2*time.Hour), For: d.between(time.Second, 12*time.Hour), Kind: "suspend"})
 		}},
+		{5, func(d dice) { // a pause in which the disk gets full, so that nobody can resume
+			i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(5*time.Minute, time.Hour), Kind: "pause"}
+			add(i, item{At: i.At + i.For*3/4, For: i.For, Kind: "disk", Style: "full"})
+		}},
 	} {
 		d := newDice(seed, uint64(100+n))
 		if d.often(draw.percent) {
