@@ -108,7 +108,8 @@ var FaultTable = []FaultRule{
 		"the attempt ends; a panic ends the run after the attempts in flight, a failed write at once",
 	},
 	{
-		Interrupted, "the run stopped, the trial was cancelled, a budget is spent, or no lane of a model is left that an attempt with replies needs", false, false,
+		Interrupted, "the run stopped, the trial was cancelled, a budget is spent, or no lane of a model is left " +
+			"that an attempt with replies needs", false, false,
 		"the trial stays pending; with replies, an attempt of a bare model goes on later; what another has cost is stored",
 	},
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Begun counts attempts that have begun and have not ended: those in flight, and those that a run left
-// when it was killed or stopped, or had no lane left. What they have cost is on disk, with the replies of bare models.
+// when it was killed or stopped, or had no lane left. What they have cost is on disk, with the replies
+// of bare models.
 type Begun struct {
 	Attempts int `json:"attempts"`
 	Replies  int `json:"replies"`

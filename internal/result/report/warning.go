@@ -17,7 +17,8 @@ type Warning struct {
 	// Kind is one of a fixed set of words: zero, perfect, malformed, size, no_difference,
 	// difference, identity, drift, program, settings, truncated, deviations, exposed, apart, online,
 	// unmetered, unasked, changed, refused, lost, late, usage, price, repriced, faults, stopped,
-	// incomplete, plans, retried, unsolvable, unsound, not_discriminating, uncompared, judged_alone or damaged.
+	// incomplete, plans, retried, unsolvable, unsound, not_discriminating, uncompared, judged_alone or
+	// damaged.
 	Kind  string   `json:"kind"`
 	Title string   `json:"title"`
 	Text  string   `json:"text"`
