@@ -179,8 +179,8 @@ func (db *DB) close() error {
 	return nil
 }
 
-// Broken is closed when a write has failed for another reason than what it says. Then no write will
-// succeed any more, and [DB.WriteError] has the reason. It is nil for a store opened for reading.
+// Broken is closed when a write fails for a reason that is not in its content, such as a full disk. No
+// write succeeds afterwards, and [DB.WriteError] has the reason. It is nil for a store opened for reading.
 func (db *DB) Broken() <-chan struct{} {
 	if db.w == nil {
 		return nil
