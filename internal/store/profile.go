@@ -20,8 +20,9 @@ type Profile struct {
 	assay.Spend
 	// Faulted counts the attempts that ended in a fault, and FaultedRequests their requests.
 	Faulted, FaultedRequests int
-	// Cut is what attempts cost that were interrupted.
-	Cut assay.Spend
+	// Besides is what else the trials that settled have cost: attempts that were interrupted, and their
+	// simulated users and judges.
+	Besides assay.Bill
 }
 
 // profiled is how many attempts a profile covers. That is enough for means, and can be read
@@ -37,25 +38,42 @@ func (db *DB) profile(ctx context.Context, latest int) ([]Profile, error) {
 		return nil, err
 	}
 	sums, spend := db.sumSpend(by, "settled")
-	cut, _ := db.sumSpend(by, "cut")
 	all, err := collect(ctx, db.reader, `SELECT model, variant,
 			count(*) FILTER (WHERE settled), ifnull(sum(turns) FILTER (WHERE settled), 0),
 			ifnull(sum(requests) FILTER (WHERE settled), 0),
-			ifnull(sum(working_ms) FILTER (WHERE settled), 0), `+sums+cut+`
+			ifnull(sum(working_ms) FILTER (WHERE settled), 0), `+sums+db.sumBesides(by)+`
 			count(*) FILTER (WHERE faulted), ifnull(sum(requests) FILTER (WHERE faulted), 0)
 		FROM (SELECT *, level <> '' AS settled, fault = 'interrupted' AS cut,
 				fault NOT IN ('', 'interrupted') AS faulted FROM attempts ORDER BY id DESC LIMIT ?) a
 			JOIN trials t ON t.id = a.trial`+by.join()+`
 		GROUP BY model, variant ORDER BY model, variant`, []any{latest}, func(p *Profile) []any {
 		row := []any{&p.Model, &p.Variant, &p.Attempts, &p.Turns, &p.Requests, &p.WorkingMS}
-		for _, sum := range []*assay.Spend{&p.Spend, &p.Cut} {
-			for _, f := range spend {
-				row = append(row, reflect.ValueOf(sum).Elem().FieldByIndex(f.index).Addr().Interface())
-			}
+		for _, f := range spend {
+			row = append(row, reflect.ValueOf(&p.Spend).Elem().FieldByIndex(f.index).Addr().Interface())
 		}
-		return append(row, &p.Faulted, &p.FaultedRequests)
+		return append(row, &p.Besides.Tokens, &p.Besides.USD, &p.Faulted, &p.FaultedRequests)
 	})
 	return all, db.wrap(err)
+}
+
+// sumBesides returns SQL for the tokens and dollars of [Profile.Besides], each with a comma after it.
+func (db *DB) sumBesides(by pricing) string {
+	sum := func(names ...string) string {
+		text := "0"
+		for _, name := range names {
+			condition := "cut"
+			if strings.HasPrefix(name, "user_") || strings.HasPrefix(name, "judge_") {
+				condition = "settled OR cut"
+			}
+			if db.layout.attempts.index(name) >= 0 {
+				text += fmt.Sprintf(" + total(%s) FILTER (WHERE %s)", by.of(name), condition)
+			}
+		}
+		return text
+	}
+	return "CAST(" + sum("input_tokens", "output_tokens", "user_input_tokens", "user_output_tokens",
+		"judge_input_tokens", "judge_output_tokens") + " AS INTEGER), " +
+		sum("cost_usd", "user_cost_usd", "judge_cost_usd") + ", "
 }
 
 // sumSpend returns the fields of a spend that the store has, and SQL for their sums over the attempts

@@ -85,18 +85,26 @@ func TestProfileByModelAndVariant(t *testing.T) {
 			a.Setting, 1, 1)
 		return a
 	}
+	plain := outcome(1).Spend
 	thinking := at(outcome(1), "b", "optimal")
 	think(thinking)
 	cut := at(fault(2), "a", "optimal")
 	cut.FaultKind = assay.Interrupted
+	asides := assay.Bill{Tokens: 30 + 3 + 7 + 1, USD: .5 + .25}
+	for _, a := range []*assay.Attempt{thinking, cut} {
+		a.UserSpend = assay.UserSpend{UserInputTokens: 30, UserOutputTokens: 3, UserCostUSD: .5}
+		a.JudgeSpend = assay.JudgeSpend{JudgeInputTokens: 7, JudgeOutputTokens: 1, JudgeCostUSD: .25}
+	}
+	besides := plain.Bill()
+	besides.Add(asides)
 	save(t, db,
 		at(outcome(1), "b", "baseline"), at(outcome(2), "b", "baseline"),
 		at(fault(3), "b", "baseline"),
 		thinking, at(fault(1), "a", "optimal"), at(fault(1), "a", "optimal"), cut)
-	one, plain := outcome(1), outcome(1).Spend
+	one := outcome(1)
 	think(one)
 	want := []store.Profile{
-		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests, Cut: plain},
+		{Model: "a", Variant: "optimal", Faulted: 2, FaultedRequests: 2 * one.Requests, Besides: besides},
 		{
 			Model: "b", Variant: "baseline", Attempts: 2, Turns: 2 * one.Outcome.Turns,
 			Requests: 2 * one.Requests, WorkingMS: 2 * one.WorkingMS, Faulted: 1,
@@ -105,7 +113,7 @@ func TestProfileByModelAndVariant(t *testing.T) {
 		},
 		{
 			Model: "b", Variant: "optimal", Attempts: 1, Turns: one.Outcome.Turns,
-			Requests: one.Requests, WorkingMS: one.WorkingMS, Spend: one.Spend,
+			Requests: one.Requests, WorkingMS: one.WorkingMS, Spend: one.Spend, Besides: asides,
 		},
 	}
 	got, err := db.Profile(t.Context())

@@ -47,6 +47,7 @@ func TestKnownSeeds(t *testing.T) {
 		20003709: "a run whose lanes were paused did not notice that its store had failed, and never ended",
 		7001065:  "status forgot trials that were parked after a requeue and after the clock was set back",
 		8001212:  "a small budget was spent on trials that were all cut off, run after run",
+		20005443: "a run did not know that earlier trials had cost more than their models, because of their judges",
 		10002363: "requests of minutes that a clock had passed twice were sent once more",
 		242:      "replies that a kill overtook on their way to disk were taken for lost",
 	} {

@@ -48,9 +48,9 @@ type ModelForecast struct {
 	// Bound is the bottleneck, and Basis the source of the estimate.
 	Bound string `json:"bound_by"`
 	Basis string `json:"basis"`
-	// Earlier counts the attempts that are the basis, or is 0. Cut is what interrupted ones cost beside them.
-	Earlier int         `json:"-"`
-	Cut     assay.Spend `json:"-"`
+	// Earlier counts the attempts that are the basis, or is 0. Besides is what else their trials have cost.
+	Earlier int        `json:"-"`
+	Besides assay.Bill `json:"-"`
 }
 
 // Assumptions about a model without earlier attempts. Everything else comes from a rehearsal with
@@ -109,7 +109,7 @@ func (j *Job) Forecast(
 			Model: model, Trials: pending[model], Requests: s.Requests,
 			InputTokens: s.InputTokens, OutputTokens: s.OutputTokens,
 			Cost: s.Cost, Unpriced: slices.ContainsFunc(pools.Configs[model], hasNoPrice),
-			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis, Earlier: past.Attempts, Cut: past.Cut,
+			Wall: s.Wall.Seconds(), Bound: bound, Basis: basis, Earlier: past.Attempts, Besides: past.Besides,
 			Range: doubt.span(pools.Configs[model], work, s),
 		}
 		f.Models = append(f.Models, m)
@@ -197,7 +197,8 @@ func (j *Job) work(
 		sum.Attempts += p.Attempts
 		sum.Turns += p.Turns
 		sum.Requests += p.Requests
-		sum.Spend, sum.Cut = sum.Spend.Add(p.Spend), sum.Cut.Add(p.Cut)
+		sum.Spend = sum.Spend.Add(p.Spend)
+		sum.Besides.Add(p.Besides)
 		sum.WorkingMS += p.WorkingMS
 	}
 	if sum.Attempts > 0 && sum.Requests > 0 {

@@ -250,7 +250,7 @@ func (s *Session) Run(ctx context.Context, db *store.DB) (*Summary, error) {
 		if n := m.Trials; n > 0 {
 			tokens, usd := (m.InputTokens+m.OutputTokens)/n, m.Cost/float64(n)
 			if m.Earlier > 0 {
-				tokens, usd = tokens+m.Cut.Total()/m.Earlier, usd+m.Cut.CostUSD/float64(m.Earlier)
+				tokens, usd = tokens+m.Besides.Tokens/m.Earlier, usd+m.Besides.USD/float64(m.Earlier)
 			}
 			s.stopper.Expect(m.Model, m.Earlier, tokens, usd)
 		}
