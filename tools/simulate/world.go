@@ -218,7 +218,7 @@ func (w *world) live(ctx context.Context) error {
 // A world that is not done by then never will be.
 const (
 	longest  = 60 * 24 * time.Hour
-	maxLives = 200
+	maxLives = 1000 // people look again every ten minutes, and outages take two days
 )
 
 // settle makes the endpoints.
