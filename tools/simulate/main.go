@@ -29,6 +29,7 @@ that still breaks a law, and what the run said.
 
   go run ./tools/simulate --seed 7 --requests 60000          a minute of CPU
   go run ./tools/simulate --seed 7 --requests 10000000       an evening on two cores
+  simulate --requests 10000000 --resume worlds.jsonl         the same in several evenings
   go run ./tools/simulate --seed 42 --one                    one world, with its story
   go run ./tools/simulate --seed 42 --one --drop 0,3         without two of its items
   go run ./tools/simulate --seed 42 --one --times 50         again and again: the scheduler is free
@@ -43,6 +44,7 @@ type options struct {
 	times    int
 	drop     string
 	keep     bool
+	resume   string
 	child    bool
 	mutate   string
 	profile  string
@@ -57,6 +59,7 @@ func main() {
 	f.IntVar(&o.times, "times", 1, "with --one, how many `times`")
 	f.StringVar(&o.drop, "drop", "", "with --one, the `numbers` of the items that do not happen")
 	f.BoolVar(&o.keep, "keep-going", false, "go on with the next world after a broken law")
+	f.StringVar(&o.resume, "resume", "", "keep what worlds come to in a `file`, and go on where it ends")
 	f.StringVar(&o.profile, "cpuprofile", "", "with --child, the `file` of a profile of the CPU")
 	f.BoolVar(&o.child, "child", false, "live the worlds that standard input names (for simulate itself)")
 	f.StringVar(&o.mutate, "mutate", "", "put known defects into the product, whose names have this `text`, "+
@@ -84,7 +87,7 @@ func main() {
 }
 
 // maxMemory is how many bytes a child may use before it frees them eagerly.
-const maxMemory = 1 << 30
+const maxMemory = 2 << 30
 
 // beChild lives the worlds of the tasks on standard input in a test, because only a test can have
 // virtual time. It does not return.
@@ -133,8 +136,20 @@ func simulate(ctx context.Context, o *options) error {
 	}
 	began, sum := time.Now(), total{}
 	said := began
+	record, known, err := openRecord(o.resume)
+	if err != nil {
+		return err
+	}
+	for _, r := range known {
+		sum.add(r)
+		o.seed = r.Seed + 1
+	}
+	sum.before = sum.requests
 	for r := range worlds(ctx, self(), o.seed) {
 		sum.add(r)
+		if err := record.add(r); err != nil {
+			return err
+		}
 		if len(r.Wrong) > 0 {
 			explain(os.Stdout, shortest(ctx, r))
 			if !o.keep {
@@ -183,6 +198,7 @@ func (o *options) repeat(ctx context.Context) error {
 // A total adds up worlds.
 type total struct {
 	worlds, requests, lives int
+	before                  int // requests of an earlier process
 	virtual, cpu            time.Duration
 	broken                  []uint64
 }
@@ -200,7 +216,7 @@ func (s *total) add(r *result) {
 
 func (s *total) text(took time.Duration) string {
 	return fmt.Sprintf("%d worlds, %d requests (%.0f a second), %d processes, %.1f days, %d worlds that break laws, "+
-		"%v of CPU (%v a request)", s.worlds, s.requests, float64(s.requests)/took.Seconds(), s.lives, s.virtual.Hours()/24,
+		"%v of CPU (%v a request)", s.worlds, s.requests, float64(s.requests-s.before)/took.Seconds(), s.lives, s.virtual.Hours()/24,
 		len(s.broken), s.cpu.Round(time.Second), (s.cpu / time.Duration(max(1, s.requests))).Round(time.Microsecond))
 }
 
