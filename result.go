@@ -300,11 +300,23 @@ func (a *Attempt) Charge(bill *Attempt) {
 // or it was interrupted.
 func (a *Attempt) OnlyCosts() bool { return a.Superseded || a.FaultKind == Interrupted }
 
+// AtLeast is that of [Spend], and nothing is known of an agent that made no request through the gateway.
+func (a *Attempt) AtLeast() bool { return a.Unmetered || a.Spend.AtLeast() }
+
 // CostKnown reports whether anything of the agent's cost is known.
-func (a *Attempt) CostKnown() bool { return a.CostUSD != 0 || a.Priced() && !a.Unmetered }
+func (a *Attempt) CostKnown() bool { return a.CostUSD != 0 || !a.AtLeast() }
 
 // Whole returns what the attempt has used and cost with its simulated user and its judge.
 func (a *Attempt) Whole() Spend { return a.Spend.Add(a.OfUser()).Add(a.OfJudge()) }
+
+// Bill returns [Attempt.Whole] in short.
+func (a *Attempt) Bill() Bill {
+	b := a.Whole().Bill()
+	if a.Unmetered {
+		b.Unmetered = 1
+	}
+	return b
+}
 
 // Paid reports whether the attempt has cost money, or may have, with its simulated user and its judge.
 func (a *Attempt) Paid() bool { return a.Whole().Paid() }

@@ -43,14 +43,18 @@ func (s Spend) Priced() bool { return s.CostUSD != 0 || !s.AtLeast() }
 func (s Spend) Paid() bool { return s.CostUSD > 0 || s.AtLeast() }
 
 // Bill returns the spend in short.
-func (s Spend) Bill() Bill { return Bill{s.Total(), s.CostUSD, s.UnpricedTokens} }
+func (s Spend) Bill() Bill {
+	return Bill{Tokens: s.Total(), USD: s.CostUSD, Unpriced: s.UnpricedTokens}
+}
 
-// A Bill is a [Spend] in the three figures that say how an experiment stands.
+// A Bill is a [Spend] in the figures that say how an experiment stands.
 type Bill struct {
 	Tokens int     `json:"tokens"`
 	USD    float64 `json:"cost_usd"`
 	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
 	Unpriced int `json:"unpriced_tokens"`
+	// Unmetered counts the attempts whose tokens and dollars nobody knows.
+	Unmetered int `json:"unmetered,omitempty"`
 }
 
 // Add adds what others have used.
@@ -58,10 +62,11 @@ func (b *Bill) Add(o Bill) {
 	b.Tokens += o.Tokens
 	b.USD = RoundUSD(b.USD + o.USD)
 	b.Unpriced += o.Unpriced
+	b.Unmetered += o.Unmetered
 }
 
 // AtLeast is that of [Spend].
-func (b Bill) AtLeast() bool { return b.Unpriced > 0 }
+func (b Bill) AtLeast() bool { return b.Unpriced > 0 || b.Unmetered > 0 }
 
 // UserSpend is what the model behind a simulated user has used and cost, apart from the agent.
 type UserSpend struct {

@@ -171,8 +171,9 @@ func (d deletion) String() string {
 			assay.Counted(d.Outcomes, "outcome"), verb, assay.Counted(d.Trials, "whole trial"),
 			assay.Counted(d.Runs, "run"))
 	}
-	if d.CostUSD > 0 {
-		fmt.Fprintf(&b, "their cost, %s, is in no figure afterwards\n", assay.CostText(d.CostUSD, 2))
+	if d.CostUSD > 0 || d.CostUnknown > 0 {
+		fmt.Fprintf(&b, "their cost, %s, is in no figure afterwards\n",
+			assay.DollarsText(d.CostUSD, 2, d.CostUnknown > 0))
 	}
 	fmt.Fprintf(&b, "%s %s, %.1f MB\n",
 		assay.Counted(d.Transcripts, "transcript"), verb, float64(d.Bytes)/1e6)

@@ -253,8 +253,9 @@ func checkPublic(f *exportFlags, format export.Format, where export.Where) error
 func tellUnfinished(ctx context.Context, p *process, db *store.DB) error {
 	left, err := db.Left(ctx)
 	if n := len(left.Attempts); err == nil && n > 0 {
-		fmt.Fprintf(p.err, "assay: %s not exported, with %s spent so far\n",
-			countedVerb(n, "unfinished attempt", "is", "are"), assay.CostText(job.BegunBy(left.Attempts...).USD, 2))
+		spent := job.BegunBy(left.Attempts...)
+		fmt.Fprintf(p.err, "assay: %s not exported; spent so far: %s\n",
+			countedVerb(n, "unfinished attempt", "is", "are"), assay.DollarsText(spent.USD, 2, spent.AtLeast()))
 	}
 	return err
 }

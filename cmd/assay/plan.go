@@ -277,24 +277,24 @@ func writeForecast(p *process, e *plan.Experiment, out job.Estimate) {
 	}
 	fmt.Fprintf(p.out, "%s\n\n", t)
 
-	if u := out.User; u != nil {
-		if u.Unpriced {
-			unpriced = append(unpriced, u.Model)
+	aside := func(who string, f job.AsideForecast) {
+		var unknown []string
+		if f.Unpriced {
+			unknown = []string{f.Model}
 		}
-		p.say("The simulated user %s: about %s, %s, %s, going by %s.", u.Model,
-			assay.Counted(u.Requests, "request"), assay.Counted(u.Tokens, "token"),
-			assay.CostText(u.Cost, 2), assay.Counted(u.Settled, "attempt"))
+		unpriced = append(unpriced, unknown...)
+		p.say("The %s %s: about %s, %s, %s, going by %s.", who, f.Model,
+			assay.Counted(f.Requests, "request"), assay.Counted(f.Tokens, "token"),
+			assay.CostText(f.Cost, 2, unknown...), assay.Counted(f.Settled, "attempt"))
+	}
+	if out.User != nil {
+		aside("simulated user", *out.User)
 	} else if e.User != "" {
 		p.say("The forecast leaves out what the simulated user %s costs. `assay run --limit 5` finds out.",
 			e.User)
 	}
 	for _, f := range out.Judges {
-		if f.Unpriced {
-			unpriced = append(unpriced, f.Model)
-		}
-		p.say("The judge %s: about %s, %s, %s, going by %s.", f.Model,
-			assay.Counted(f.Requests, "request"), assay.Counted(f.Tokens, "token"),
-			assay.CostText(f.Cost, 2), assay.Counted(f.Settled, "attempt"))
+		aside("judge", f)
 	}
 	if judges := e.Judges; len(judges) > 0 && len(out.Judges) == 0 {
 		p.say("The forecast leaves out what the judge %s costs. `assay run --limit 5` finds out.",

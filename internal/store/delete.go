@@ -43,6 +43,8 @@ type Deleted struct {
 	Bytes int64 `json:"bytes"`
 	// CostUSD is what the attempts have cost, as far as it is known, with their simulated users.
 	CostUSD float64 `json:"cost_usd"`
+	// CostUnknown counts the attempts whose costs are not all known.
+	CostUnknown int `json:"cost_unknown_attempts,omitempty"`
 	// Trials counts trials that have no attempt left.
 	Trials int `json:"trials"`
 	Runs   int `json:"runs"`
@@ -136,7 +138,9 @@ func (c Choice) count(
 		return d, err
 	}
 	scan(`SELECT count(*), ifnull(sum(level <> ''), 0), total(`+by.of("cost_usd")+`) + total(`+
-		by.of("user_cost_usd")+`) + total(judge_cost_usd) FROM attempts a`+by.join()+` WHERE a.id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD)
+		by.of("user_cost_usd")+`) + total(judge_cost_usd), ifnull(sum(a.unmetered OR judge_unpriced_tokens > 0
+		OR `+by.of("unpriced_tokens")+` > 0 OR `+by.of("user_unpriced_tokens")+` > 0), 0)
+		FROM attempts a`+by.join()+` WHERE a.id IN chosen`, &d.Attempts, &d.Outcomes, &d.CostUSD, &d.CostUnknown)
 	d.CostUSD = assay.RoundUSD(d.CostUSD)
 	scan(`SELECT count(*) FROM (SELECT trial FROM attempts WHERE id IN chosen
 		EXCEPT SELECT trial FROM attempts WHERE id NOT IN chosen)`, &d.Trials)

@@ -20,13 +20,13 @@ type LeftBehind struct {
 	Store   string        `json:"store"`
 	Run     assay.RunID   `json:"run"`
 	Replies int           `json:"replies"`
-	CostUSD float64       `json:"cost_usd"`
+	assay.Bill
 }
 
 func (l LeftBehind) String() string {
-	return fmt.Sprintf("the unfinished attempt of run %s at trial %s in %s, with %s that cost %s and are counted: "+
+	return fmt.Sprintf("the unfinished attempt of run %s at trial %s in %s, with %s that are counted (cost: %s): "+
 		"another one at that trial goes on or has ended", l.Run, l.Trial, l.Store, repliesText(l.Replies),
-		assay.CostText(l.CostUSD, 4))
+		assay.DollarsText(l.USD, 4, l.AtLeast()))
 }
 
 func repliesText(n int) string {
@@ -203,7 +203,7 @@ func (b *rebuilder) leaveBehind(o *openAttempt) error {
 	if u.Replies > 0 && !known {
 		b.sum.LeftBehind = append(b.sum.LeftBehind, LeftBehind{
 			u.ID, strings.TrimSuffix(b.unfinished.in[o].path, journalSuffix), u.Run, u.Replies,
-			u.Whole().CostUSD,
+			u.Bill(),
 		})
 	}
 	if u.Paid() && !known {

@@ -169,7 +169,7 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 			w.violated("law 1: read: %v", err)
 			return
 		}
-		spent.Add(a.Whole().Bill())
+		spent.Add(a.Bill())
 		if a.Settles() {
 			settled++
 			delete(shown, a.ID)
@@ -180,7 +180,7 @@ func (w *world) checkLife(ctx context.Context, db *store.DB, sum *session.Summar
 		w.violated("law 4: the journal: %v", err)
 	}
 	for i := range left.Attempts {
-		spent.Add(left.Attempts[i].Whole().Bill())
+		spent.Add(left.Attempts[i].Bill())
 	}
 	if settled != sum.Done {
 		w.violated("law 4: the store has %d outcomes, the summary %d", settled, sum.Done)
@@ -275,7 +275,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 			return err
 		}
 		w.checkAttempt(&a)
-		spent.Add(a.Whole().Bill())
+		spent.Add(a.Bill())
 		made.add(&a)
 		if a.Settles() {
 			outcomes[a.ID] = outcomeOf(&a)
@@ -288,7 +288,7 @@ func (w *world) checkEnd(ctx context.Context, path string, j *job.Job) error {
 	}
 	for i := range left.Attempts {
 		u := &left.Attempts[i]
-		spent.Add(u.Whole().Bill())
+		spent.Add(u.Bill())
 		made.turns.bare += u.Replies
 		if plans[w.plan].stop == "" || times[u.ID] > 0 { // nobody goes on with trials that a stop rule skips
 			w.violated("law 1: all is done, but an attempt at trial %s with %d replies is in the journal", u.ID, u.Replies)

@@ -35,7 +35,7 @@ func (b *Begun) Add(o Begun) {
 func BegunBy(all ...store.Unfinished) (b Begun) {
 	for i := range all {
 		u := &all[i]
-		b.Add(Begun{1, u.Replies, min(1, u.Round), u.Whole().Bill(), min(1, u.Replies)})
+		b.Add(Begun{1, u.Replies, min(1, u.Round), u.Bill(), min(1, u.Replies)})
 	}
 	return b
 }

@@ -226,7 +226,7 @@ func (t *Tally) Save(a *assay.Attempt) []Stop {
 // countLocked counts an attempt on disk. Its outcome settles the trial if it is the first one.
 func (t *Tally) countLocked(a *assay.Attempt, first bool) (stops []Stop) {
 	m, c := t.model(a.Model), t.cell(a.Cell)
-	m.Spent.Add(a.Whole().Bill())
+	m.Spent.Add(a.Bill())
 	if a.OnlyCosts() {
 		return nil
 	}

@@ -192,7 +192,7 @@ func metadataOf(s *Sample) map[string]string {
 		kept = "not kept"
 	}
 	usd := ""
-	if !a.AtLeast() && !a.Unmetered {
+	if !a.AtLeast() {
 		usd = strconv.FormatFloat(a.CostUSD, 'f', -1, 64)
 	}
 	return details(map[string]string{

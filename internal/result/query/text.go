@@ -111,10 +111,10 @@ func (t *Trial) writeConditions(w *bytes.Buffer) {
 	working := time.Duration(t.WorkingMS) * time.Millisecond
 	queued := time.Duration(t.QueuedMS) * time.Millisecond
 	fmt.Fprintf(w, "  served by %s on %s, %d requests, %s%s, %s working, %s queued\n",
-		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), dollars(t.Spend), working, queued)
+		t.servedBy(), t.Lane, t.Requests, tokens(t.Usage()), dollars(t.CostUSD, t.AtLeast()), working, queued)
 	if t.UserModel != "" {
 		fmt.Fprintf(w, "  the user spoke through %s: %d requests, %d + %d tokens%s\n", t.UserModel,
-			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.OfUser()))
+			t.UserRequests, t.UserInputTokens, t.UserOutputTokens, dollars(t.UserCostUSD, t.OfUser().AtLeast()))
 	}
 	if t.PriceList != "" {
 		fmt.Fprintf(w, "  its cost was computed again by %s; at first $%.4f\n", t.PriceList,
@@ -163,7 +163,7 @@ func (t *Trial) judgedText() string {
 		text += ", because: " + t.Transcript.Opinion.Reason
 	}
 	text += fmt.Sprintf(" (%s, %d + %d tokens%s", assay.Counted(t.JudgeRequests, "request"), t.JudgeInputTokens,
-		t.JudgeOutputTokens, dollars(t.OfJudge()))
+		t.JudgeOutputTokens, dollars(t.JudgeCostUSD, t.OfJudge().AtLeast()))
 	if said && t.Transcript.Opinion.Cut > 0 {
 		text += fmt.Sprintf(", without %d bytes of the record", t.Transcript.Opinion.Cut)
 	}
@@ -183,15 +183,15 @@ func (t *Trial) servedBy() string {
 }
 
 // dollars returns a cost as the next part of a list, or "" if there is none.
-func dollars(s assay.Spend) string {
-	text := assay.DollarsText(s.CostUSD, 4, s.AtLeast())
+func dollars(usd float64, atLeast bool) string {
+	text := assay.DollarsText(usd, 4, atLeast)
 	switch {
-	case !s.Priced():
+	case usd > 0:
+		return ", " + text
+	case atLeast:
 		return ", cost " + text
-	case s.CostUSD == 0:
-		return ""
 	}
-	return ", " + text
+	return ""
 }
 
 // tokens describes a usage, with the parts that are known.

@@ -55,7 +55,12 @@ type Side struct {
 	Pending int `json:"pending"`
 	// Unpriced counts the tokens with an unknown cost, which USD leaves out.
 	Unpriced int `json:"unpriced_tokens,omitempty"`
+	// Unmetered counts the trials of agents that asked no model through the gateway, whose dollars nobody knows.
+	Unmetered int `json:"unmetered,omitempty"`
 }
+
+// AtLeast reports whether USD leaves something out.
+func (s Side) AtLeast() bool { return s.Unpriced > 0 || s.Unmetered > 0 }
 
 // Each returns the average cost of a trial.
 func (s Side) Each() float64 { return s.USD / float64(max(1, s.Trials)) }
@@ -118,22 +123,23 @@ type settled struct {
 	id  assay.TrialID
 	run assay.RunID
 	namedTask
-	attempt  int // its number if a later outcome superseded it, otherwise 0
-	repeat   int
-	seed     uint64
-	required string        // tools
-	levels   *factorLevels // shared by all trials with the same levels
-	level    assay.Level
-	effects  effects
-	cause    assay.Cause
-	prompts  string
-	judge    string
-	jury     string
-	usd      float64
-	unpriced int
-	seconds  float64
-	round    int
-	replayed bool
+	attempt   int // its number if a later outcome superseded it, otherwise 0
+	repeat    int
+	seed      uint64
+	required  string        // tools
+	levels    *factorLevels // shared by all trials with the same levels
+	level     assay.Level
+	effects   effects
+	cause     assay.Cause
+	prompts   string
+	judge     string
+	jury      string
+	usd       float64
+	unpriced  int
+	unmetered bool
+	seconds   float64
+	round     int
+	replayed  bool
 }
 
 // A namedTask is identified by its name and its content.
@@ -345,7 +351,7 @@ func gather(
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level, effects: effectsOf(&a),
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), jury: word(judgeOf(&a).String()), usd: a.CostUSD,
-			unpriced: a.UnpricedTokens, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
+			unpriced: a.UnpricedTokens, unmetered: a.Unmetered, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
 		}
 		if a.Superseded {
 			t.attempt = a.Number
@@ -373,6 +379,7 @@ func sideOf(name string, all []settled) Side {
 		s.Full += int(isFull(t.level))
 		s.USD = assay.RoundUSD(s.USD + t.usd)
 		s.Unpriced += t.unpriced
+		s.Unmetered += int(flag(t.unmetered))
 		s.Replayed += int(flag(t.replayed))
 		s.Late += int(flag(t.round > 0))
 	}

@@ -43,6 +43,8 @@ type GatePlan struct {
 	Clusters int    `json:"clusters"`
 	// Unpriced counts the tokens with an unknown cost, which the dollars leave out.
 	Unpriced int `json:"unpriced_tokens,omitempty"`
+	// AtLeast is true if some of the costs are unknown, so that the dollars are the least.
+	AtLeast bool `json:"usd_at_least,omitempty"`
 }
 
 // A GateSize is a size of a run, on each side. Repeats counts the trials of a task under all
@@ -108,7 +110,7 @@ func planGate(
 	p := &GatePlan{
 		Baseline: name, Tasks: terms.Tasks, Margin: terms.Margin, Trials: len(baseline),
 		Rate: rate.Rate, Within: design.Within, Unrepeated: design.Unrepeated,
-		Luck: design.Luck, Unpriced: costs.Unpriced, Cluster: by,
+		Luck: design.Luck, Unpriced: costs.Unpriced, AtLeast: costs.AtLeast(), Cluster: by,
 		Clusters: len(design.Clusters), Advised: -1,
 		CannotLose: rate.Lower < terms.Margin,
 	}

@@ -52,7 +52,11 @@ func costOf(s assay.Spend) string {
 	if !s.Paid() {
 		return ""
 	}
-	return " and " + assay.CostText(s.CostUSD, 2)
+	cost := assay.DollarsText(s.CostUSD, 2, s.AtLeast())
+	if !s.Priced() {
+		cost = "an unknown cost"
+	}
+	return " and " + cost
 }
 
 // lostText says how many successes a fault costs.

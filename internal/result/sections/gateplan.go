@@ -23,7 +23,7 @@ func GatePlan(p *report.GatePlan) *document.Document {
 	}, p.Sizes, func(s report.GateSize) []document.Cell {
 		return []document.Cell{
 			whole(s.Tasks), whole(s.Repeats), whole(s.Trials),
-			dollars(s.USD, p.Unpriced > 0, "%.2f"),
+			dollars(s.USD, p.AtLeast, "%.2f"),
 			text(share(s.Passing)), text(share(s.Finds)), text(share(s.FindsWhole)),
 		}
 	})
@@ -74,7 +74,7 @@ func gatePlanText(p *report.GatePlan) string {
 		100*p.Margin, share(s.Finds), share(s.FindsWhole))
 	if s.USD > 0 {
 		about := "about"
-		if p.Unpriced > 0 {
+		if p.AtLeast {
 			about = "at least"
 		}
 		text += fmt.Sprintf(" The candidate's cost %s $%.2f.", about, s.USD)

@@ -354,7 +354,7 @@ func (a analysis) extentText() string {
 		usd = assay.RoundUSD(usd + agent.Number + user.Number + judge.Number)
 		ofUser.add(user)
 		ofJudge.add(judge)
-		byKill := a.doubted() &&
+		byKill := a.doubted() && (agent.Number > 0 || !agent.AtLeast) &&
 			r.Int(report.Unpriced)+r.Int(report.UserUnpriced)+r.Int(report.JudgeUnpriced) == 0
 		if (agent.AtLeast || user.AtLeast || judge.AtLeast) && !byKill {
 			unpriced = append(unpriced, r.Model)

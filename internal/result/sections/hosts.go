@@ -49,7 +49,7 @@ func hostSection(h *report.Hosts) document.Section {
 			return []document.Cell{
 				text(s.Name), whole(s.Trials), points(float64(s.Full) / float64(s.Trials)),
 				whole(s.Faults), decimal(s.Median, "%.2f s"), decimal(s.P95, "%.2f s"),
-				dollars(s.Each(), s.Unpriced > 0, "%.5f"),
+				dollars(s.Each(), s.AtLeast(), "%.5f"),
 			}
 		}),
 	}

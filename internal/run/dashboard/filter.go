@@ -95,7 +95,7 @@ type found struct {
 }
 
 // Spent returns the cost.
-func (r *attemptRow) Spent() string { return dollars(r.cost, r.unpriced) }
+func (r *attemptRow) Spent() string { return dollars(r.cost, r.atLeast) }
 
 // Reliability returns the reliability as people write it.
 func (r *attemptRow) Reliability() string { return assay.FormatReliability(r.Cell.Reliability) }

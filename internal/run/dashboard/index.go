@@ -50,7 +50,7 @@ type attemptRow struct {
 	Finished                     int64 // milliseconds since 1970
 	Working                      int64 // milliseconds
 	cost                         float64
-	unpriced                     int // tokens that the cost leaves out
+	atLeast                      bool // the cost leaves something out
 	Number, Turns, Calls, repeat uint16
 }
 
@@ -107,7 +107,7 @@ func keyOfLane(model, lane string) laneKey {
 type laneCount struct {
 	Attempts, Requests, Refused int
 	InputTokens, CachedTokens   int
-	Unpriced                    int
+	AtLeast                     bool // USD leaves something out
 	USD                         float64
 	// turns has the seconds per turn of the latest outcomes, as a ring.
 	turns [512]float32
@@ -121,7 +121,7 @@ func (c *laneCount) add(a *assay.Attempt) {
 	c.InputTokens += a.InputTokens
 	c.CachedTokens += a.CachedTokens
 	c.USD = assay.RoundUSD(c.USD + a.CostUSD)
-	c.Unpriced += a.UnpricedTokens
+	c.AtLeast = c.AtLeast || a.AtLeast()
 	if a.Settles() && a.Outcome.Turns > 0 {
 		c.turns[c.n%len(c.turns)] = float32(a.WorkingMS) / 1000 / float32(a.Outcome.Turns)
 		c.n++
@@ -254,10 +254,10 @@ func (x *index) add(l *store.Listed) {
 	if l.FinishedAt.After(x.newest) {
 		x.newest = l.FinishedAt
 	}
-	bill := l.Whole().Bill()
+	bill := l.Bill()
 	x.rows = append(x.rows, attemptRow{
 		trial: keyOf(l.ID), group: x.groups[g], task: unique.Make(l.Task), Finished: l.FinishedAt.UnixMilli(),
-		Working: l.WorkingMS, cost: bill.USD, unpriced: bill.Unpriced,
+		Working: l.WorkingMS, cost: bill.USD, atLeast: bill.AtLeast(),
 		Number: uint16(l.Number), Turns: uint16(l.Outcome.Turns), Calls: uint16(l.ToolCalls),
 		repeat: uint16(l.Repeat),
 	})

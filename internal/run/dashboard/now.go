@@ -36,7 +36,7 @@ func (m *moment) Sentence() string {
 	switch {
 	case m.Run != nil && m.Run.Budget.USD > 0:
 		parts = append(parts, fmt.Sprintf("%s of $%.2f",
-			dollars(m.Run.Cost, len(m.Run.Unpriced)), m.Run.Budget.USD))
+			dollars(m.Run.Cost, len(m.Run.Unpriced) > 0), m.Run.Budget.USD))
 	case m.Spent.USD > 0:
 		parts = append(parts, m.Cost()+" spent")
 	}
@@ -103,11 +103,7 @@ func (m *moment) Rate() string {
 
 // Cost spells what the attempts on disk cost. What a run that was killed spent last may be unknown.
 func (m *moment) Cost() string {
-	killed := m.Killed
-	if m.Spent.USD == 0 {
-		killed = 0
-	}
-	return dollars(m.Spent.USD, m.Spent.Unpriced+killed)
+	return dollars(m.Spent.USD, m.Spent.AtLeast() || m.Killed > 0 && m.Spent.USD > 0)
 }
 
 // Failed counts the outcomes that were not full success.

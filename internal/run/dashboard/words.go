@@ -166,5 +166,5 @@ func bar(n int, all []int) float64 {
 	return 24 * float64(n) / float64(most)
 }
 
-// dollars spells a cost. Unpriced is how many tokens or models it leaves out.
-func dollars(usd float64, unpriced int) string { return assay.DollarsText(usd, 2, unpriced > 0) }
+// dollars spells a cost, which may leave something out.
+func dollars(usd float64, atLeast bool) string { return assay.DollarsText(usd, 2, atLeast) }

@@ -27,7 +27,8 @@ type Usage struct {
 	// The judges' part of both.
 	JudgeTokens int     `json:"judge_tokens,omitempty"`
 	JudgeCost   float64 `json:"judge_cost_usd,omitempty"`
-	// Unpriced names the models with requests of unknown cost, which Cost leaves out.
+	// Unpriced names the models with requests of unknown cost, which Cost leaves out, and the agents
+	// that made no request through the gateway.
 	Unpriced []string `json:"unpriced,omitempty"`
 }
 
@@ -57,6 +58,8 @@ type meter struct {
 	longest  time.Duration        // working time of an episode
 	latest   time.Time            // end of the latest request, or the start of the run
 	answered map[string]time.Time // by model
+	// unmetered names the agents that made no request through the gateway.
+	unmetered []string
 }
 
 func newMeter(start time.Time) *meter {
@@ -82,6 +85,9 @@ func (m *meter) settled(a *assay.Attempt) {
 		outcome.Full = 1
 	}
 	m.success.Add(a.Model, a.Task, a.RequiredTools, outcome)
+	if a.Unmetered && !slices.Contains(m.unmetered, a.Model) {
+		m.unmetered = append(m.unmetered, a.Model)
+	}
 	if a.Requests <= a.Outcome.Turns { // otherwise a part of the time was lost
 		m.longest = max(m.longest, time.Duration(a.WorkingMS)*time.Millisecond)
 	}
@@ -157,6 +163,9 @@ func (m *meter) usage() Usage {
 			sum.Unpriced = append(sum.Unpriced, u.Model)
 		}
 	}
+	m.mu.Lock()
+	sum.Unpriced = append(sum.Unpriced, m.unmetered...)
+	m.mu.Unlock()
 	slices.Sort(sum.Unpriced)
 	sum.Unpriced = slices.Compact(sum.Unpriced)
 	return sum

@@ -167,7 +167,7 @@ func (s *Status) addUsers(begun []store.Unfinished) {
 func (s *Status) CostText() string {
 	var unknown []string
 	for _, m := range s.Models {
-		if m.Spent.Unpriced > 0 {
+		if m.Spent.AtLeast() {
 			unknown = append(unknown, m.Model)
 		}
 	}
