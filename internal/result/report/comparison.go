@@ -351,7 +351,8 @@ func gather(
 			repeat: a.Repeat, seed: a.Seed, levels: shared[levels], level: a.Level, effects: effectsOf(&a),
 			required: word(strings.Join(a.RequiredTools, " ")), cause: assay.Cause(word(string(a.Cause))),
 			prompts: word(a.Templates), judge: word(a.ScoreVersion), jury: word(judgeOf(&a).String()), usd: a.CostUSD,
-			unpriced: a.UnpricedTokens, unmetered: a.Unmetered, seconds: float64(a.WorkingMS) / 1000, round: a.Round, replayed: known || a.Round > 0,
+			unpriced: a.UnpricedTokens, unmetered: a.Unmetered, seconds: float64(a.WorkingMS) / 1000, round: a.Round,
+			replayed: known || a.Round > 0,
 		}
 		if a.Superseded {
 			t.attempt = a.Number
