@@ -34,9 +34,10 @@ func openRecord(path string) (*record, []*result, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
+	isNew := len(text) == 0
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
 	lines := json.NewDecoder(bytes.NewReader(text))
-	if by := (builtBy{}); len(text) > 0 && (lines.Decode(&by) != nil || by != id) {
+	if by := (builtBy{}); !isNew && (lines.Decode(&by) != nil || by != id) {
 		return nil, nil, fmt.Errorf("%s is not of this build of the program; name a new file", path)
 	}
 	var all []*result
@@ -54,7 +55,7 @@ func openRecord(path string) (*record, []*result, error) {
 	if err = file.Truncate(int64(len(text))); err == nil {
 		_, err = file.Seek(0, io.SeekEnd)
 	}
-	if err == nil && len(text) == 0 {
+	if err == nil && isNew {
 		err = r.write(id)
 	}
 	return r, all, err

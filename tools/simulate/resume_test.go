@@ -40,10 +40,13 @@ func TestRecordGoesOn(t *testing.T) {
 		}
 		want = append(want, seed)
 	}
-	if err := os.WriteFile(path, []byte(`{"program":"0123"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, known, err := openRecord(path); err == nil {
-		t.Errorf("%d worlds of another program are taken over", len(known))
+	for _, text := range []string{`{"program":"0123"}` + "\n", "no record, and no end of a line"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := openRecord(path)
+		if left, _ := os.ReadFile(path); err == nil || string(left) != text {
+			t.Errorf("%q is taken for a record, and became %q", text, left)
+		}
 	}
 }
