@@ -272,8 +272,10 @@ func (p *pricer) price(a *assay.Attempt, t *assay.Transcript) (c store.Cost, cha
 	if c.UserUSD, c.UserUnpriced = user.UserUSD, user.UserUnpriced; !userOK {
 		c.UserUSD, c.UserUnpriced = now.UserUSD, now.UserUnpriced
 	}
-	p.count(run.base(a.Model), ok, assay.Bill{Tokens: a.Total(), USD: now.USD, Unpriced: now.Unpriced},
-		assay.Bill{Tokens: a.Total(), USD: c.USD, Unpriced: c.Unpriced})
+	before := assay.Bill{Tokens: a.Total(), USD: now.USD, Unpriced: now.Unpriced, Unmetered: a.Bill().Unmetered}
+	after := before
+	after.USD, after.Unpriced = c.USD, c.Unpriced
+	p.count(run.base(a.Model), ok, before, after)
 	if a.UserRequests > 0 {
 		n := a.OfUser().Total()
 		p.count(run.base(a.UserModel), userOK, assay.Bill{Tokens: n, USD: now.UserUSD, Unpriced: now.UserUnpriced},
