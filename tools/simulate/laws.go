@@ -213,6 +213,15 @@ func (w *world) viewed(ctx context.Context, db *store.DB, e store.Experiment) (j
 // enough is how many of the dearest trials a budget pays for at least if a run must settle one of them.
 const enough = 6
 
+// checkSpent checks that no request is sent when a budget is spent, also none that has waited for a lane.
+func (l *life) checkSpent() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.spent.IsZero() && time.Since(l.spent) > 0 {
+		l.violated("law 3: a request is sent %v after replies had cost the budget of $%.3f", time.Since(l.spent), l.budget)
+	}
+}
+
 // checkBudget checks what a run that has ended by itself has done with its budget.
 func (l *life) checkBudget(sum *session.Summary) {
 	l.mu.Lock()
@@ -221,7 +230,7 @@ func (l *life) checkBudget(sum *session.Summary) {
 		return
 	}
 	if most := l.budget + float64(l.crowd+1)*l.dearest; l.usd > most+1e-6 {
-		l.violated("law 3: a run with a budget of $%.3f was billed $%.3f; its %d trials in flight justify $%.3f",
+		l.violated("law 3: a run with a budget of $%.3f was billed $%.3f; its %d requests in flight justify $%.3f",
 			l.budget, l.usd, l.crowd, most)
 	}
 	alone := l.lonely()

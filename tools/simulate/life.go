@@ -40,12 +40,13 @@ type life struct {
 	sick         bool    // its disk has failed
 	next         string  // the directory of the next life, after a kill
 	usd, lostUSD float64 // billed, and the part of it whose replies nobody could read
-	// dearest is the most that a request was billed, asking how many are in flight, and crowd how many of
-	// them, or of trials, were in flight together.
+	// dearest is the most that a request was billed, asking how many are in flight, and crowd how many were
+	// at most.
 	dearest float64
 	asking  int
 	crowd   int
-	trials  int // in flight together, at most
+	trials  int       // in flight together, at most
+	spent   time.Time // when replies that could be read had cost the budget
 	looked  time.Time
 }
 
@@ -144,6 +145,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	name, _, _ := strings.Cut(r.URL.Host, ".")
 	l.asks(1)
+	l.checkSpent()
 	resp, err := l.ends[name].serve(l, r)
 	l.asks(-1)
 	if !l.edge("answered") {
@@ -158,6 +160,8 @@ func (l *life) billed(usd float64, lost bool) {
 	l.usd += usd
 	if lost {
 		l.lostUSD += usd
+	} else if l.spent.IsZero() && l.budget > 0 && l.usd-l.lostUSD > l.budget+1e-6 {
+		l.spent = time.Now()
 	}
 	l.dearest = max(l.dearest, usd)
 }
@@ -176,7 +180,7 @@ func (l *life) sees(p *terminal.Progress) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.crowd, l.trials = max(l.crowd, n), max(l.trials, n)
+	l.trials = max(l.trials, n)
 }
 
 // watcher follows a run. It implements [session.Observer] and [session.Display].

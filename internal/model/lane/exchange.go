@@ -21,8 +21,8 @@ type try struct {
 
 const workingTime = ", the rest of the trial's working time"
 
-// send sends a request that has a slot, releases the slot and reports the request. It adds its time to
-// waits.
+// send sends a request that has a slot, pays for it, releases the slot and reports the request. It adds its
+// time to waits.
 func (p *Pool) send(r *try, waits *assay.Waits) (*assay.Response, *assay.Fault) {
 	limit, why := p.options.Request, ""
 	if r.req.Budget > 0 {
@@ -32,6 +32,9 @@ func (p *Pool) send(r *try, waits *assay.Waits) (*assay.Response, *assay.Fault) 
 	}
 	p.sent(&r.slot, r.slot.estimate)
 	resp, fault := r.slot.lane.exchange(r, limit, why)
+	if r.purse != nil {
+		r.purse.Spend(resp) // before the slot is another's, which may have to be refused
+	}
 	p.landed(r, resp, fault)
 	*waits = waits.Add(resp.Waits)
 	return resp, fault

@@ -95,7 +95,7 @@ func NewPool(model string, lanes []Config, options Options) *Pool {
 func (p *Pool) Chat(ctx context.Context, req *assay.Request) (*assay.Response, error) {
 	t := &turn{
 		pool: p, ctx: ctx, req: req, bytes: size(req), home: req.Lane, origin: origin(req),
-		tell: progressOf(ctx), spent: spentOf(ctx),
+		tell: progressOf(ctx), purse: purseOf(ctx),
 	}
 	defer t.end()
 	for {

@@ -2,7 +2,10 @@ package lane_test
 
 import (
 	"context"
+	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,12 +166,9 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 			if err != nil || known.Lost != (assay.Lost{}) {
 				t.Errorf("%s: %+v, %v", tc.name, known, err)
 			}
-			var spent []assay.Response
-			ctx := lane.OnSpent(t.Context(), func(r *assay.Response) *assay.Fault {
-				spent = append(spent, *r)
-				return nil
-			})
-			resp, err := p.Chat(ctx, req) // its first reply is lost
+			paid := &purse{most: math.MaxInt}
+			resp, err := p.Chat(lane.PaidBy(t.Context(), paid), req) // its first reply is lost
+			spent := paid.spent
 			want := assay.Lost{Requests: 1, Tokens: 301 + tc.output, USD: assay.RoundUSD(tc.usd)}
 			if err != nil || resp.Lost != want || resp.Cost != known.Cost ||
 				resp.Usage.InputTokens != 300 || resp.Waits.Requests != 2 {
@@ -185,23 +185,64 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 	}
 }
 
+// A purse pays for some requests.
+type purse struct {
+	most  int
+	spent []assay.Response
+}
+
+func (p *purse) Spend(r *assay.Response) { p.spent = append(p.spent, *r) }
+
+func (p *purse) Allow() *assay.Fault {
+	if len(p.spent) < p.most {
+		return nil
+	}
+	return errSpent
+}
+
+var errSpent = &assay.Fault{Kind: assay.Interrupted, Detail: "the budget is spent"}
+
 // TestSpentBudgetsStopRetries checks that a turn is not tried again when the money is spent.
 func TestSpentBudgetsStopRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &waster{bad: lane.MaxRequests}
 		p := lane.NewPool("m", []lane.Config{{Name: "l", Provider: w, Serves: []string{""}}}, lane.Options{})
-		spent := &assay.Fault{Kind: assay.Interrupted, Detail: "the budget is spent"}
-		sent := 0
-		ctx := lane.OnSpent(t.Context(), func(*assay.Response) *assay.Fault {
-			if sent++; sent == 2 {
-				return spent
-			}
-			return nil
-		})
-		resp, err := p.Chat(ctx, &assay.Request{})
-		if err != spent || resp.Waits.Requests != 2 || resp.Usage.InputTokens != 200 {
+		resp, err := p.Chat(lane.PaidBy(t.Context(), &purse{most: 2}), &assay.Request{})
+		if err != errSpent || resp.Waits.Requests != 2 || resp.Usage.InputTokens != 200 {
 			t.Errorf("%+v, %v; want two requests and the fault of the budget", resp, err)
+		}
+	})
+}
+
+// TestSpentBudgetsStopQueues checks that turns which wait for a lane when the money is spent do not send
+// a request, and that those do not count towards the lane's limits.
+func TestSpentBudgetsStopQueues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := lane.NewPool("m", []lane.Config{{
+			Name: "l", Provider: &waster{}, Serves: []string{""},
+			Limits: lane.Limits{Concurrency: 1, RPM: 2},
+		}}, lane.Options{})
+		began, paid := time.Now(), &purse{most: 3}
+		var turns sync.WaitGroup
+		var refused atomic.Int32
+		for range 50 {
+			turns.Go(func() {
+				resp, err := p.Chat(lane.PaidBy(t.Context(), paid), &assay.Request{})
+				if err == errSpent && resp.Waits.Requests == 0 {
+					refused.Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		turns.Wait()
+		if len(paid.spent) != 3 || refused.Load() != 47 {
+			t.Errorf("%d requests were sent, and %d turns refused; want 3 and 47", len(paid.spent), refused.Load())
+		}
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("turns that may send nothing have waited %v for their lane", took)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 type (
 	progressContextKey struct{}
-	spentContextKey    struct{}
+	purseContextKey    struct{}
 )
 
 // OnProgress returns a context for [Pool.Chat], which calls tell with false when a request begins
@@ -26,19 +26,22 @@ func progressOf(ctx context.Context) func(sent bool) {
 	return func(bool) {}
 }
 
-// OnSpent returns a context for [Pool.Chat], which calls spent with what each request has used and
-// cost, when it has ended. If spent returns a fault, a request that failed is not tried again, and
-// the turn ends in that fault. spent must not block.
-func OnSpent(
-	ctx context.Context, spent func(*assay.Response) *assay.Fault,
-) context.Context {
-	return context.WithValue(ctx, spentContextKey{}, spent)
+// A Purse pays for the requests of a turn. Its methods must not block, nor call a [Pool].
+type Purse interface {
+	// Allow is asked before each request, also while it waits for a lane. If it returns a fault, the
+	// request is not sent, and the turn ends in that fault.
+	Allow() *assay.Fault
+	// Spend counts what a request has used and cost, when it has ended.
+	Spend(*assay.Response)
 }
 
-// spentOf returns the function of [OnSpent], or one without effect.
-func spentOf(ctx context.Context) func(*assay.Response) *assay.Fault {
-	if spent, ok := ctx.Value(spentContextKey{}).(func(*assay.Response) *assay.Fault); ok {
-		return spent
-	}
-	return func(*assay.Response) *assay.Fault { return nil }
+// PaidBy returns a context for [Pool.Chat], whose requests a purse pays for.
+func PaidBy(ctx context.Context, p Purse) context.Context {
+	return context.WithValue(ctx, purseContextKey{}, p)
+}
+
+// purseOf returns the purse of [PaidBy], or nil.
+func purseOf(ctx context.Context) Purse {
+	p, _ := ctx.Value(purseContextKey{}).(Purse)
+	return p
 }

@@ -54,6 +54,17 @@ type waiter struct {
 	gone bool
 	// holds are the waits that lanes have announced to earlier requests of the turn.
 	holds []hold
+	purse Purse // nil if it is never empty
+}
+
+// spent returns a fault if nobody pays for a request any more.
+func (w *waiter) spent() error {
+	if w.purse != nil {
+		if f := w.purse.Allow(); f != nil {
+			return f
+		}
+	}
+	return nil
 }
 
 // later returns 1 if the request continues a conversation, and 0 if it begins one.
@@ -124,6 +135,10 @@ func (q *queue) dispatch(now time.Time) (next time.Time) {
 		if err := q.closed(); err != nil {
 			q.refuseAll(err)
 			break
+		}
+		if err := w.spent(); err != nil {
+			w.leave(heldSlot{}, err)
+			continue
 		}
 		if w.bytes > 0 {
 			w.cost = q.estimate(w.bytes)

@@ -16,7 +16,7 @@ type turn struct {
 	ctx    context.Context
 	req    *assay.Request // never changed
 	tell   func(sent bool)
-	spent  func(*assay.Response) *assay.Fault
+	purse  Purse
 	bytes  int
 	origin string
 	// home is the lane to prefer, and avoid that on which the turn has hung.
@@ -60,7 +60,9 @@ func (t *turn) acquire() (*try, error) {
 	t.tell(false)
 	asked := time.Now()
 	r := &try{pool: p, ctx: t.ctx, req: t.req, size: t.bytes}
-	r.waiter = waiter{bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin, holds: t.holds}
+	r.waiter = waiter{
+		bytes: max(t.bytes, 1), lane: t.home, avoid: t.avoid, origin: t.origin, holds: t.holds, purse: t.purse,
+	}
 	var err error
 	r.slot, err = p.acquire(r, p.options.Queue-t.stayed)
 	t.waits.Queued += time.Since(asked)
@@ -79,14 +81,13 @@ func (t *turn) unsent() *assay.Response {
 // arrived completes the response to a request. It returns the turn's error, unless the request is to
 // be sent again, for which it has then waited.
 func (t *turn) arrived(r *try, resp *assay.Response, fault *assay.Fault) (again bool, err error) {
-	stop := t.spent(resp)
 	t.paid.add(resp)
 	t.paid.on(resp).Waits = t.waits
-	switch {
-	case fault == nil:
+	if fault == nil {
 		return false, nil
-	case stop != nil:
-		return false, stop
+	}
+	if err := r.spent(); err != nil {
+		return false, err
 	}
 	if errors.Is(fault, errHung) {
 		t.home, t.avoid = "", r.slot.lane.Name

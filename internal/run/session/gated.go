@@ -73,11 +73,10 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })()
-	var replies bill
-	ctx = lane.OnSpent(ctx, func(r *assay.Response) *assay.Fault { return g.spend(req, r, &replies) })
+	paid := &purse{gated: g, req: req}
 	began := time.Now()
-	resp, err := g.ask(ctx, req)
-	e := replies.entry(g.trial.ID, req)
+	resp, err := g.ask(lane.PaidBy(ctx, paid), req)
+	e := paid.entry()
 	e.Asked = -most
 	switch {
 	case g.kept && err == nil:
@@ -90,26 +89,42 @@ func (g *gated) Chat(ctx context.Context, req *assay.Request) (*assay.Response, 
 	return resp, err
 }
 
-// A bill has the part of a turn's cost that is not in the journal yet. If the reply is kept, both are
-// one entry.
-type bill struct {
-	mu   sync.Mutex
+// A purse pays for the requests of a turn from the budgets. It has the part of the turn's cost that is not
+// in the journal yet: if the reply is kept, both are one entry.
+type purse struct {
+	*gated
+	req *assay.Request
+
+	mu   sync.Mutex // guards the fields below
 	used assay.Usage
 	cost float64
 }
 
-func (b *bill) add(r *assay.Response) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.used, b.cost = b.used.Add(r.Usage), assay.RoundUSD(b.cost+r.Cost)
+// Allow implements [lane.Purse].
+func (p *purse) Allow() *assay.Fault { return p.session.stopper.Allow(p.trial.Cell) }
+
+// Spend implements [lane.Purse].
+func (p *purse) Spend(r *assay.Response) {
+	spent, _ := r.Spent(p.req)
+	p.session.stopper.Spend(p.trial, spent, r.Cost+r.Estimate, r.Lost)
+	switch {
+	case p.kept && r.Message.Role != "":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.used, p.cost = p.used.Add(r.Usage), assay.RoundUSD(p.cost+r.Cost)
+	case r.Cost > 0 || r.Usage.UnpricedTokens > 0 || p.kept && r.Usage != (assay.Usage{}):
+		p.session.journal.Write(store.JournalEntry{
+			ID: p.trial.ID, Spent: &r.Usage, Cost: r.Cost, User: p.req.User, Judge: p.req.Judge,
+		})
+	}
 }
 
-func (b *bill) entry(id assay.TrialID, req *assay.Request) store.JournalEntry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := store.JournalEntry{ID: id, User: req.User, Judge: req.Judge}
-	if b.used != (assay.Usage{}) {
-		e.Spent, e.Cost = &b.used, b.cost
+func (p *purse) entry() store.JournalEntry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := store.JournalEntry{ID: p.trial.ID, User: p.req.User, Judge: p.req.Judge}
+	if p.used != (assay.Usage{}) {
+		e.Spent, e.Cost = &p.used, p.cost
 	}
 	return e
 }
@@ -211,21 +226,6 @@ func (g *gated) progress(sent bool) {
 		doing = Asking
 	}
 	g.session.flights.does(g.trial.ID, doing)
-}
-
-// spend counts a request against the budgets. It returns a fault if one of them is spent.
-func (g *gated) spend(req *assay.Request, resp *assay.Response, replies *bill) *assay.Fault {
-	spent, _ := resp.Spent(req)
-	g.session.stopper.Spend(g.trial, spent, resp.Cost+resp.Estimate, resp.Lost)
-	switch {
-	case g.kept && resp.Message.Role != "":
-		replies.add(resp)
-	case resp.Cost > 0 || resp.Usage.UnpricedTokens > 0 || g.kept && resp.Usage != (assay.Usage{}):
-		g.session.journal.Write(store.JournalEntry{
-			ID: g.trial.ID, Spent: &resp.Usage, Cost: resp.Cost, User: req.User, Judge: req.Judge,
-		})
-	}
-	return g.session.stopper.Allow(g.trial.Cell)
 }
 
 // answered adds a turn to the bill.
