@@ -254,7 +254,7 @@ func (w *world) write() error {
 		extra += "difficulties: [easy]\n"
 	}
 	if w.budget > 0 {
-		extra += fmt.Sprintf("budget: {usd: %.3f}\n", w.budget)
+		extra += fmt.Sprintf("budget: {usd: %v}\n", w.budget)
 	}
 	text := fmt.Sprintf("name: %s\nseed: 7\nmodels: [%s, %s]\nvariants: %s\n"+
 		"task_types: all\nreliabilities: [0.9, 0.7]\ntasks_per_type: %d\n"+
