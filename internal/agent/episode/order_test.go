@@ -2,6 +2,7 @@ package episode_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -229,5 +230,34 @@ func TestCallsDoNotWaitForOnesThatWereLeftOut(t *testing.T) {
 				t.Errorf("%s: lost (-want +got):\n%s", name, diff)
 			}
 		})
+	}
+}
+
+// A reply that was on its way when the agent gave up is paid and is no turn: the agent asks again, and
+// would have two turns for what it heard once.
+func TestRepliesToNobodyAreNoTurns(t *testing.T) {
+	t.Parallel()
+	trial := trial(assay.Listed, 1, 7)
+	s, err := episode.NewRunner(catalog, 0).Stage(t.Context(), &trial, new(task()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	model := &fake{chat: func(_ context.Context, n int) (*assay.Response, error) {
+		if n == 1 {
+			giveUp()
+		}
+		return &assay.Response{Message: saying("TASK_COMPLETED"), Usage: assay.Usage{InputTokens: 7}}, nil
+	}}
+	if _, err := s.Chat(ctx, model, assay.Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a reply to nobody is answered with %v", err)
+	}
+	if _, err := s.Chat(t.Context(), model, assay.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	a, tr := s.Conclude(assay.Finished, "TASK_COMPLETED", new(assay.AgentRecord), nil)
+	if len(tr.Turns) != 1 || a.Turns != 1 || a.InputTokens != 14 {
+		t.Errorf("%d turns in the transcript, %d in the attempt, and %d tokens; want 1, 1 and those of both replies, 14",
+			len(tr.Turns), a.Turns, a.InputTokens)
 	}
 }

@@ -199,7 +199,8 @@ func (s *Stage) turn() int { return len(s.e.transcript.Turns) }
 
 // Chat sends a request of the agent to its model. The trial's own settings replace the agent's. A
 // fault of the model ends the attempt, unless the agent itself has given up the request, which ends
-// ctx, or has let the conversation outgrow the model's context.
+// ctx, or has let the conversation outgrow the model's context. A reply to a request that was given up is
+// paid, but is no turn.
 func (s *Stage) Chat(
 	ctx context.Context, provider assay.Provider, req assay.Request,
 ) (*assay.Response, error) {
@@ -220,9 +221,9 @@ func (s *Stage) Chat(
 	switch {
 	case s.fault != nil:
 		return resp, ErrOver
-	case err != nil && ctx.Err() != nil:
+	case ctx.Err() != nil: // also if the reply was on its way: it reaches nobody
 		s.abandoned = true
-		return resp, err
+		return resp, cmp.Or(err, context.Cause(ctx))
 	case s.turn() > 0 && TooLong(err): // the agent has let the conversation grow
 		s.tooLong++
 		return resp, err
