@@ -357,11 +357,10 @@ func (w *world) held(a *assay.Attempt) time.Duration {
 
 // pausedWithin returns for how long the user had paused all lanes between two times of the monotonic clock.
 func (w *world) pausedWithin(from, to time.Time) (sum time.Duration) {
-	for _, i := range w.items {
-		if i.Kind != "pause" || i.On != "" {
-			continue
-		}
-		began, ended := w.began.Add(i.At+w.request), w.began.Add(i.At+i.For) // until then it may be asking
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pauses {
+		began, ended := w.began.Add(p.began+w.request), w.began.Add(p.ended) // until then it may be asking
 		if began.Before(from) {
 			began = from
 		}

@@ -93,10 +93,34 @@ func (w *world) order(o session.Order) {
 	}
 }
 
-// obeyed notes of which models trials may be cancelled in the run that works.
+// A pause is the time since the beginning in which the lanes of a process were paused.
+type pause struct {
+	began, ended time.Duration // the latter is 0 while it lasts
+}
+
+func (w *world) endPause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endPauseLocked()
+}
+
+func (w *world) endPauseLocked() {
+	if n := len(w.pauses); n > 0 && w.pauses[n-1].ended == 0 {
+		w.pauses[n-1].ended = time.Since(w.began)
+	}
+}
+
+// obeyed notes when all lanes are paused, and of which models trials may be cancelled in the run that works.
 func (w *world) obeyed(o session.Order) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	switch {
+	case o.Do == "pause" && len(o.Names) == 0:
+		w.endPauseLocked()
+		w.pauses = append(w.pauses, pause{began: time.Since(w.began)})
+	case o.Do == "resume": // also of some lanes
+		w.endPauseLocked()
+	}
 	for _, model := range o.Names {
 		switch o.Do {
 		case "cancel":

@@ -90,7 +90,9 @@ type world struct {
 	shown   map[assay.TrialID]string // outcomes that were shown as done
 	// cancelled has the models whose trials the user has cancelled, with the process that did it.
 	cancelled map[string]int
-	result    result
+	// pauses are those that a process obeyed, of all lanes at once.
+	pauses []pause
+	result result
 }
 
 // A result is what became of a world.
@@ -347,6 +349,7 @@ func (w *world) process(ctx context.Context, dir string) (next string, over bool
 	var killer sync.WaitGroup
 	killer.Go(l.await)
 	sum, err := s.Run(ctx, db)
+	w.endPause()
 	l.mu.Lock()
 	dead := l.frozen
 	l.mu.Unlock()
