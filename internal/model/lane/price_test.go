@@ -188,12 +188,19 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 // A purse pays for some requests.
 type purse struct {
 	most  int
+	mu    sync.Mutex // guards spent
 	spent []assay.Response
 }
 
-func (p *purse) Spend(r *assay.Response) { p.spent = append(p.spent, *r) }
+func (p *purse) Spend(r *assay.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent = append(p.spent, *r)
+}
 
 func (p *purse) Allow() *assay.Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.spent) < p.most {
 		return nil
 	}
