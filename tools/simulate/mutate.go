@@ -55,6 +55,10 @@ var mutations = []mutation{
 		"all[i].inFlight > 0 && !g.roomLocked", "all[i].inFlight > 10_000 && !g.roomLocked",
 	},
 	{
+		"requests that wait for a lane are sent after their budget is spent", "internal/model/lane/queue.go",
+		"if err := w.spent(); err != nil {", "if err := w.spent(); err != nil && w.since.IsZero() {",
+	},
+	{
 		"an agent that does not wait for its model is scored if it ends before that is noticed", "internal/agent/episode/stage.go",
 		"(s.abandoned || s.asking > 0)", "s.abandoned",
 	},
