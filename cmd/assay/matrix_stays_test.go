@@ -118,7 +118,7 @@ func (m misbehaviour) wasted(s situation) (least, most int64) {
 		return 3, 2 * n
 	case waits:
 		// The waits double, which makes 7 requests in 20 s. They begin anew whenever a machine under load
-		// takes so long for a refusal that the request seems to be accepted, which some have done twice.
+		// takes so long for a refusal that the request seems to be accepted: once, or a few times.
 		return 5, 40 + n
 	}
 	return 3 * n, 3 * n

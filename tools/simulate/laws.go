@@ -213,7 +213,7 @@ func (w *world) viewed(ctx context.Context, db *store.DB, e store.Experiment) (j
 // enough is how many of the dearest trials a budget pays for at least if a run must settle one of them.
 const enough = 6
 
-// checkSpent checks that no request is sent when a budget is spent, also none that has waited for a lane.
+// checkSpent checks that no request is sent when a budget is spent, not even one that has waited for a lane.
 func (l *life) checkSpent() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
