@@ -51,9 +51,9 @@ type Journal struct {
 	// renewed is the size with which the file began.
 	renewed int64
 	open    map[assay.TrialID]*openAttempt
-	// group has the replies that wait for the next flush, and latest is how many the one before had.
+	// group has the replies that wait for the next flush, and came is when the latest reply did.
 	group    *replyGroup
-	latest   int
+	came     time.Time
 	flushing bool
 	progress sync.Cond // of groups
 	packer   *zstd.Encoder
@@ -62,15 +62,17 @@ type Journal struct {
 // A replyGroup has replies that are flushed together.
 type replyGroup struct {
 	entries []JournalEntry
-	lines   []byte // the entries as JSON
+	lines   []byte        // the entries as JSON
+	after   time.Duration // between its first reply and the one before
 	onDisk  bool
 }
 
-// A group of replies waits for more if there are several at a time: for a part of the time that its
-// first reply took, at most maxFlushWait. A flush writes whole pages, however few replies it has. No slot
-// of a lane is held meanwhile.
+// A group of replies waits for more: for a part of the time that its first reply took, at most
+// maxFlushWait. It does not if the reply before came longer ago than that, because then the next one
+// will probably take as long. A flush costs CPU and writes whole pages, however few replies it has. No
+// slot of a lane is held meanwhile.
 const (
-	flushWaitPart = 8
+	flushWaitPart = 4
 	maxFlushWait  = 500 * time.Millisecond
 )
 
@@ -275,10 +277,12 @@ func (j *Journal) Keep(e JournalEntry) {
 	if !j.writes {
 		return
 	}
+	now := time.Now()
 	if j.group == nil {
-		j.group = new(replyGroup)
+		j.group = &replyGroup{after: now.Sub(j.came)}
 	}
 	g := j.group
+	j.came = now
 	g.entries = append(g.entries, e)
 	g.lines = append(append(g.lines, line...), '\n')
 	for !g.onDisk && j.writes {
@@ -295,13 +299,15 @@ func (j *Journal) Keep(e JournalEntry) {
 
 // flushLocked puts the group on disk. It lets the lock go meanwhile.
 func (j *Journal) flushLocked() {
-	if first := j.group.entries[0].Reply; len(j.group.entries) > 1 || j.latest > 1 {
+	g := j.group
+	first := g.entries[0].Reply
+	wait := min(first.Ended.Sub(first.Began)/flushWaitPart, maxFlushWait)
+	if len(g.entries) > 1 || g.after < wait {
 		j.mu.Unlock()
-		time.Sleep(min(first.Ended.Sub(first.Began)/flushWaitPart, maxFlushWait))
+		time.Sleep(wait)
 		j.mu.Lock()
 	}
-	g := j.group
-	j.group, j.latest = nil, len(g.entries)
+	j.group = nil
 	at, ok := j.addLocked(encodeLine(JournalEntry{Packed: j.packer.EncodeAll(g.lines, nil)}))
 	if !ok {
 		return
