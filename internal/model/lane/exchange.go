@@ -56,7 +56,7 @@ func (p *Pool) landed(r *try, resp *assay.Response, fault *assay.Fault) {
 	if p.options.Observe != nil {
 		p.options.Observe(Exchange{
 			Model: cmp.Or(r.req.Model, p.model), Lane: t.lane.Name, Fault: fault,
-			Spend: resp.Billed(), Took: took, Closed: closed, User: r.req.User, Judge: r.req.Judge,
+			Spend: resp.Billed(), Lost: resp.Lost, Took: took, Closed: closed, User: r.req.User, Judge: r.req.Judge,
 		})
 	}
 	resp.Waits = assay.Waits{Requests: 1}

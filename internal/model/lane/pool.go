@@ -52,6 +52,8 @@ type Exchange struct {
 	Model, Lane string
 	Fault       *assay.Fault // nil for success
 	assay.Spend
+	// Lost is what a reply that could not be read may have cost. Budgets count it, too.
+	Lost assay.Lost
 	Took time.Duration
 	// Closed is true if this request closed the lane.
 	Closed bool

@@ -3,6 +3,7 @@ package lane_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,9 +157,10 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 		{"free", lane.Price{Stated: true}, assay.Sampling{MaxTokens: new(50)}, 50, 0, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			var seen []assay.Lost
 			p := lane.NewPool("m", []lane.Config{{
 				Name: "l", Provider: &loser{}, Price: tc.price, Serves: []string{""},
-			}}, lane.Options{})
+			}}, lane.Options{Observe: func(x lane.Exchange) { seen = append(seen, x.Lost) }})
 			req := &assay.Request{
 				Sampling: tc.sampling, Messages: []assay.Message{{Content: strings.Repeat("x", bytes)}},
 			}
@@ -180,6 +182,9 @@ func TestLostRequestsHaveADearestReading(t *testing.T) {
 			}
 			if len(spent) != 2 || spent[0].Lost != want || spent[1].Cost != known.Cost {
 				t.Errorf("%s: spent %+v", tc.name, spent)
+			}
+			if !slices.Equal(seen, []assay.Lost{{}, want, {}}) {
+				t.Errorf("%s: observers saw %+v", tc.name, seen)
 			}
 		})
 	}
