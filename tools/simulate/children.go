@@ -17,6 +17,8 @@ import (
 type task struct {
 	Seed uint64 `json:"seed"`
 	Drop []int  `json:"drop,omitempty"`
+	// Early is true for a world without the later draws of [drawItems].
+	Early bool `json:"early,omitempty"`
 }
 
 // A child is a process that lives worlds, one after the other. A panic, a standstill, or memory that

@@ -136,7 +136,7 @@ func drawShape(seed uint64) (s shape) {
 	if m := newDice(seed, 6).shaken(); m.often(20) {
 		s.lanes[m.IntN(len(s.lanes))].tpm = 20_000 + m.IntN(80_000)
 	}
-	if wide := newDice(seed, 5).shaken(); wide.often(15) { // a budget that is small beside what is in flight
+	if wide := newDice(seed, 5).shaken(); wide.often(25) { // a budget that is small beside what is in flight
 		if s.budget = .25 + .25*wide.Float64(); s.plan == 0 { // whose trials are dear
 			s.budget *= 4
 		}
@@ -153,6 +153,11 @@ func drawShape(seed uint64) (s shape) {
 	}
 	if m := newDice(seed, 9).shaken(); m.often(12) && s.agent == "" && s.more <= lastForNotes {
 		s.plan = judged
+	}
+	if m := newDice(seed, 11).shaken(); m.often(60) && s.agent != "" && s.budget > 0 { // requests of agents wait for lanes
+		for n := range s.lanes {
+			s.lanes[n].concurrency = 1
+		}
 	}
 	return s
 }
@@ -178,14 +183,32 @@ func hiddenLimiter(kind string, d dice) func() limiter {
 // soon draws when something happens: most things within the busy first hours.
 func (d dice) soon() time.Duration { return d.between(10*time.Second, 2*time.Hour) }
 
-// drawItems draws what happens, with each item from dice of its own.
-func drawItems(seed uint64) (items []item) {
+// earlyDraws is how many draws of [drawItems] the worlds had in which the first defects were found. The dice of later
+// ones are shaken.
+const earlyDraws = 22
+
+// drawItems draws what happens, with each item from dice of its own. If early is true, it leaves out the later draws.
+func drawItems(seed uint64, early bool) (items []item) {
 	longOutage := 48 * time.Hour
 	if drawShape(seed).workers > 0 {
 		longOutage = 6 * time.Hour
 	}
 	var long *item // a pause that nothing ends before its time
 	add := func(i ...item) { items = append(items, i...) }
+	longPause := func(d dice) { // of hours, and then few requests at a time to endpoints that are not well
+		i := item{At: d.between(10*time.Second, 3*time.Minute), For: d.between(65*time.Minute, 4*time.Hour), Kind: "pause"}
+		add(i)
+		until := i.At + i.For
+		long = &i
+		for _, e := range endpoints {
+			add(item{At: until - 10*time.Second, Kind: "set", On: e, Style: "concurrency", N: 1},
+				item{At: until, For: 20 * time.Minute, Kind: "fault", On: e, Style: "500", Share: .6})
+		}
+	}
+	fullPause := func(d dice) { // in which the disk gets full, so that nobody can resume
+		i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(5*time.Minute, time.Hour), Kind: "pause"}
+		add(i, item{At: i.At + i.For*3/4, For: i.For, Kind: "disk", Style: "full"})
+	}
 	for n, draw := range []struct {
 		percent int
 		draw    func(d dice)
@@ -208,16 +231,7 @@ func drawItems(seed uint64) (items []item) {
 				add(i)
 			}
 		}},
-		{15, func(d dice) { // a pause of hours, and then few requests at a time to endpoints that are not well
-			i := item{At: d.between(10*time.Second, 3*time.Minute), For: d.between(65*time.Minute, 4*time.Hour), Kind: "pause"}
-			add(i)
-			until := i.At + i.For
-			long = &i
-			for _, e := range endpoints {
-				add(item{At: until - 10*time.Second, Kind: "set", On: e, Style: "concurrency", N: 1},
-					item{At: until, For: 20 * time.Minute, Kind: "fault", On: e, Style: "500", Share: .6})
-			}
-		}},
+		{15, longPause},
 		{45, func(d dice) { add(drawOutage(d, 3*time.Hour)...) }},
 		{20, func(d dice) { add(drawOutage(d, longOutage)...) }},
 		{12, func(d dice) {
@@ -259,19 +273,37 @@ func drawItems(seed uint64) (items []item) {
 		{15, func(d dice) { // a computer that somebody shuts
 			add(item{At: d.between(time.Minute, 2*time.Hour), For: d.between(time.Second, 12*time.Hour), Kind: "suspend"})
 		}},
-		{5, func(d dice) { // a pause in which the disk gets full, so that nobody can resume
-			i := item{At: d.between(10*time.Second, 5*time.Minute), For: d.between(5*time.Minute, time.Hour), Kind: "pause"}
-			add(i, item{At: i.At + i.For*3/4, For: i.For, Kind: "disk", Style: "full"})
+		{5, fullPause},
+		{35, func(d dice) { // some requests are refused again and again, and then fail
+			i := item{At: d.between(time.Second, time.Minute), For: d.between(5*time.Minute, 3*time.Hour), Kind: "row", Share: .01 + .02*d.Float64()}
+			for _, i.On = range endpoints {
+				i.N = 36 + d.IntN(30)
+				add(i)
+			}
 		}},
+		{18, longPause},
+		{8, fullPause},
+		{35, func(d dice) { add(drawKills(d)...) }},
 	} {
 		d := newDice(seed, uint64(100+n))
+		if n >= earlyDraws {
+			if early {
+				break
+			}
+			d = d.shaken()
+		}
 		if d.often(draw.percent) {
 			draw.draw(d)
 		}
 	}
 	items = slices.DeleteFunc(items, func(i item) bool {
-		return long != nil && slices.Contains([]string{"kill", "interrupt", "pause"}, i.Kind) && i != *long && i.At < long.At+long.For+time.Hour
+		return long != nil && slices.Contains([]string{"interrupt", "pause"}, i.Kind) && i != *long && i.At < long.At+long.For+time.Hour
 	})
+	for n := range items {
+		if i := &items[n]; long != nil && i.Kind == "kill" && i.At < long.At+long.For+time.Hour {
+			i.At += long.For + 20*time.Minute
+		}
+	}
 	if d := newDice(seed, 99).shaken(); drawShape(seed).agent != "" && d.often(40) { // a version that does not start
 		add(item{At: d.soon(), For: d.between(time.Minute, 2*time.Hour), Kind: "agent"})
 	}

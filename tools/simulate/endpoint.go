@@ -162,6 +162,7 @@ type request struct {
 type known struct {
 	model string
 	reply assay.Response
+	luck  float64 // below 1, and the same over every protocol
 }
 
 // replies has what models have replied so far, because most worlds ask what others have asked. Keys
@@ -215,6 +216,12 @@ func (e *endpoint) think(sum [sha256.Size]byte, url string, body []byte) (*known
 		return nil, err
 	}
 	k.reply = *resp
+	told, err := json.Marshal(resp)
+	if err != nil {
+		return nil, err
+	}
+	same := sha256.Sum256(append(told, k.model...))
+	k.luck = float64(binary.LittleEndian.Uint32(same[:])) / (1 << 32)
 	if len(replies.of) == maxReplies {
 		clear(replies.of)
 	}
@@ -277,6 +284,10 @@ func (q *request) arrive() (*traffic, *refused) {
 		q.bill.Refused++
 		return t, q.inOutage(o)
 	}
+	if r := q.inRow(now); r != nil {
+		q.bill.Refused++
+		return t, r
+	}
 	if t.hidden != nil {
 		if ok, wait := t.hidden.admit(now, t.inFlight[q.life]); !ok {
 			q.bill.Refused++
@@ -308,6 +319,18 @@ func (q *request) inOutage(o *item) *refused {
 		return &refused{response: q.refuse(http.StatusTooManyRequests, "Too many requests", time.Second)}
 	}
 	return &refused{response: q.refuse(http.StatusServiceUnavailable, "The server is overloaded", 0)}
+}
+
+// inRow returns what happens to a request that has no luck: it is refused again and again, and then fails.
+func (q *request) inRow(now time.Time) *refused {
+	row := q.row(q.endpoint, now)
+	if row == nil || q.luck >= row.Share || q.asked[q.hash] > row.N+1 {
+		return nil
+	}
+	if q.asked[q.hash] <= row.N {
+		return &refused{response: q.refuse(http.StatusTooManyRequests, "Too many requests", time.Second)}
+	}
+	return &refused{response: q.refuse(http.StatusInternalServerError, "This failure is simulated.", 0)}
 }
 
 // answer replies to a request that was accepted.

@@ -45,8 +45,11 @@ type life struct {
 	dearest float64
 	asking  int
 	crowd   int
-	trials  int       // in flight together, at most
-	spent   time.Time // when replies that could be read had cost the budget
+	trials  int // in flight together, at most
+	// counted has the dollars that the run knows of, with what lost replies may have cost, and spent is when that
+	// was the budget.
+	counted float64
+	spent   time.Time
 	looked  time.Time
 }
 
@@ -160,10 +163,17 @@ func (l *life) billed(usd float64, lost bool) {
 	l.usd += usd
 	if lost {
 		l.lostUSD += usd
-	} else if l.spent.IsZero() && l.budget > 0 && l.usd-l.lostUSD > l.budget+1e-6 {
-		l.spent = time.Now()
 	}
 	l.dearest = max(l.dearest, usd)
+}
+
+// counts adds dollars that the run knows of.
+func (l *life) counts(usd float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counted += usd; l.spent.IsZero() && l.budget > 0 && l.counted > l.budget+1e-6 {
+		l.spent = time.Now()
+	}
 }
 
 func (l *life) asks(n int) {
@@ -195,7 +205,8 @@ func (w *watcher) NoLog(string)        {}
 
 func (w *watcher) Begin(_ session.Start, run session.Live) { w.live = run }
 
-func (w *watcher) Request(lane.Exchange) {
+func (w *watcher) Request(x lane.Exchange) {
+	w.counts(x.CostUSD + x.Lost.USD)
 	w.look()
 	w.edge("counted")
 }

@@ -25,7 +25,7 @@ func liveWorld(t *testing.T, next *task) *result {
 	models(shape.plan)
 	w := newWorld(t, next.Seed, shape)
 	w.hireAgents()
-	for n, i := range drawItems(next.Seed) {
+	for n, i := range drawItems(next.Seed, next.Early) {
 		if slices.Contains(next.Drop, n) {
 			continue
 		}

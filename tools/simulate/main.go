@@ -179,7 +179,7 @@ func (o *options) repeat(ctx context.Context) error {
 	}
 	broken := 0
 	for range o.times {
-		r := alone(ctx, task{o.seed, drop})
+		r := alone(ctx, task{Seed: o.seed, Drop: drop})
 		if o.times == 1 {
 			explain(os.Stdout, r)
 		} else if len(r.Wrong) > 0 {

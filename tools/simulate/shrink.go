@@ -12,11 +12,11 @@ import (
 // shortest leaves out items of a world as long as it still breaks a law, also if that takes a few
 // tries, because the scheduler is free.
 func shortest(ctx context.Context, r *result) *result {
-	items := len(drawItems(r.Seed))
+	items := len(drawItems(r.Seed, false))
 	dropped := make(map[int]bool)
 	fails := func() *result {
 		for range 3 {
-			if again := alone(ctx, task{r.Seed, slices.Sorted(maps.Keys(dropped))}); len(again.Wrong) > 0 {
+			if again := alone(ctx, task{Seed: r.Seed, Drop: slices.Sorted(maps.Keys(dropped))}); len(again.Wrong) > 0 {
 				return again
 			}
 		}

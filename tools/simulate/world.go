@@ -412,6 +412,16 @@ func (w *world) trouble(e *endpoint, key string, now time.Time) *item {
 	return nil
 }
 
+// row returns the row of refusals that some requests meet, or nil.
+func (w *world) row(e *endpoint, now time.Time) *item {
+	for n := range w.items {
+		if i := &w.items[n]; i.Kind == "row" && i.On == e.name && i.during(now.Sub(w.began)) {
+			return i
+		}
+	}
+	return nil
+}
+
 // fault returns the fault of a request, or "".
 func (w *world) fault(e *endpoint, draw float64) string {
 	at := time.Since(w.began)
