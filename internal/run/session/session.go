@@ -454,9 +454,13 @@ func (s *Session) work(
 
 // unsavedText describes attempts that could not be saved.
 func (s *Session) unsavedText(n int) string {
-	text := assay.Counted(n, "attempt") + " could not be saved: their trials stay pending"
+	stays, cost := "their trials stay", "they have cost"
+	if n == 1 {
+		stays, cost = "its trial stays", "it has cost"
+	}
+	text := fmt.Sprintf("%s could not be saved: %s pending", assay.Counted(n, "attempt"), stays)
 	if s.journal.Owes() {
-		text += ", and the next run stores what they have cost"
+		text += ", and the next run stores what " + cost
 	}
 	return text
 }
