@@ -56,6 +56,26 @@ func TestProgramsAreToldToEnd(t *testing.T) {
 	}
 }
 
+// promptOutput returns what a script prints. It fails if that has not come within a minute.
+func promptOutput(t *testing.T, script string) string {
+	t.Helper()
+	came := make(chan string, 1)
+	go func() {
+		out, err := child.Output(context.WithoutCancel(t.Context()), child.Command{Args: []string{"sh", "-c", script}})
+		if err != nil {
+			out = append(out, err.Error()...)
+		}
+		came <- string(out)
+	}()
+	select {
+	case out := <-came:
+		return out
+	case <-time.After(time.Minute):
+		t.Fatal("the output waits for what the program has left behind")
+		return ""
+	}
+}
+
 // TestOutputWaitsForNobodyElse has programs that leave something behind which holds their output
 // open: in their process group, outside it, and without a trace of who started it.
 func TestOutputWaitsForNobodyElse(t *testing.T) {
@@ -63,10 +83,10 @@ func TestOutputWaitsForNobodyElse(t *testing.T) {
 	for _, leave := range []string{"", "setsid", "env -i setsid"} {
 		t.Run(leave, func(t *testing.T) {
 			t.Parallel()
-			out, err := child.Output(t.Context(), child.Command{Args: []string{"sh", "-c", leave +
-				` sh -c 'echo > begun; exec sleep 20' & until test -e begun; do sleep 0.01; done; echo done`}})
-			if err != nil || string(out) != "done\n" {
-				t.Errorf("the output is %q, %v", out, err)
+			out := promptOutput(t, leave+` sh -c 'echo > begun; exec sleep 1000' &
+				until test -e begun; do sleep 0.01; done; echo done`)
+			if out != "done\n" {
+				t.Errorf("the output is %q", out)
 			}
 		})
 	}
@@ -79,14 +99,14 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Skip("only Linux tells")
 	}
 	t.Parallel()
-	out, err := child.Output(t.Context(), child.Command{Args: []string{"sh", "-c", `
-		setsid sh -c 'echo $$; exec sleep 20' > one &
-		env -i setsid sh -c 'echo $$ > '$PWD'/two; /bin/sleep 20 & /bin/sleep 20' &
+	out := promptOutput(t, `
+		setsid sh -c 'echo $$; exec sleep 1000' > one &
+		env -i setsid sh -c 'echo $$ > '$PWD'/two; /bin/sleep 1000 & /bin/sleep 1000' &
 		until test -s one && test -s two; do sleep 0.01; done
-		cat one two`}})
-	pids := strings.Fields(string(out))
-	if err != nil || len(pids) != 2 {
-		t.Fatalf("%q, %v", out, err)
+		cat one two`)
+	pids := strings.Fields(out)
+	if len(pids) != 2 {
+		t.Fatalf("%q", out)
 	}
 	for _, pid := range pids { // Output does not wait for them
 		for until := time.Now().Add(10 * time.Second); lives(pid) && time.Now().Before(until); {
