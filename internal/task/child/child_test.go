@@ -61,7 +61,7 @@ func promptOutput(t *testing.T, script string) string {
 	t.Helper()
 	came := make(chan string, 1)
 	go func() {
-		out, err := child.Output(context.WithoutCancel(t.Context()), child.Command{Args: []string{"sh", "-c", script}})
+		out, err := child.Output(t.Context(), child.Command{Args: []string{"sh", "-c", script}})
 		if err != nil {
 			out = append(out, err.Error()...)
 		}
