@@ -218,7 +218,7 @@ func (l *life) checkSpent() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.spent.IsZero() && time.Since(l.spent) > 0 {
-		l.violated("law 3: a request is sent %v after replies had cost the budget of $%.3f", time.Since(l.spent), l.budget)
+		l.violated("law 3: a request is sent %v after the budget of $%.3f was spent", time.Since(l.spent), l.budget)
 	}
 }
 
